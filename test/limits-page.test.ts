@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { defaultTableLimits } from '../src/agent/access-logs/metric-table.ts';
 import { maxCacheBytes, maxModuleBytes } from '../src/agent/wasm/module-cache.ts';
 import { signingLimits } from '../src/discovery/ca/issuing/certificate-signer.ts';
-import { historyLimits } from '../src/discovery/changes/change-history.ts';
+import { defaultHistoryLimits } from '../src/discovery/changes/change-history.ts';
 import { configLimitsOf, defaultConfigLimits, maxDirectoryDepth } from '../src/discovery/config/files/config-limits.ts';
 import { xdsSourceLimitsOf } from '../src/discovery/config/xds/xds-source-limits.ts';
 import { Environment } from '../src/discovery/environment.ts';
@@ -134,13 +134,13 @@ const controlPlane: readonly Row[] = [
   [
     'pushes that are remembered',
     fixed,
-    `${number(historyLimits.configuration.maxRecords)} in ${bytes(historyLimits.configuration.maxBytes)}`,
+    `${number(defaultHistoryLimits.configuration.maxRecords)} in ${bytes(defaultHistoryLimits.configuration.maxBytes)}`,
     'the oldest is evicted',
   ],
   [
     'pushes of endpoints alone that are remembered',
     fixed,
-    `${number(historyLimits.endpoints.maxRecords)} in ${bytes(historyLimits.endpoints.maxBytes)}`,
+    `${number(defaultHistoryLimits.endpoints.maxRecords)} in ${bytes(defaultHistoryLimits.endpoints.maxBytes)}`,
     'the oldest is evicted',
   ],
   ['proxies with a log level', fixed, number(maxProxyLevels), 'another one is rejected'],

@@ -9,7 +9,7 @@ import { discoveryMachine } from '../machines/discovery/discovery.machine.ts';
 import { eventCatalogue as discoveryCatalogue } from '../machines/discovery/event-catalogue.ts';
 import { agentStates } from '../src/agent/status/agent-states.ts';
 import { discoveryStates } from '../src/discovery/monitor/discovery-states.ts';
-import { describeCause, type OperatorStates, wordOf } from '../src/runtime/actors/log-records.ts';
+import { describeCause, type OperatorStates, stateLabelOf } from '../src/runtime/actors/log-records.ts';
 
 interface Node {
   readonly states: Readonly<Record<string, Node>>;
@@ -37,7 +37,7 @@ function causesOf(chart: string, { words }: OperatorStates, root: Node): string[
   const pathOf = ({ path }: AnyStateNode): string => path.join('.');
   const wordsBelow = (node: AnyStateNode): Set<string> => {
     const children = Object.values(node.states) as AnyStateNode[];
-    const initial = wordOf(table, pathOf(node));
+    const initial = stateLabelOf(table, pathOf(node));
     const raisedEvents = children.length === 0 && typeof initial === 'string' ? [initial] : [];
     return new Set([...raisedEvents, ...children.flatMap((child) => [...wordsBelow(child)])]);
   };
@@ -59,7 +59,7 @@ test.each(charts)(
   (chart, { words }, root) => {
     const table = words[chart]!;
     const paths = leaves(root);
-    expect(paths.filter((path) => wordOf(table, path) === undefined)).toEqual([]);
+    expect(paths.filter((path) => stateLabelOf(table, path) === undefined)).toEqual([]);
     const isPath = (beginning: string): boolean =>
       paths.some((path) => path === beginning || path.startsWith(`${beginning}.`));
     expect(Object.keys(table).filter((beginning) => !isPath(beginning))).toEqual([]);

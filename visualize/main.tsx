@@ -9,7 +9,7 @@ import { startAddress } from './model/link.ts';
 import { openDurationMs, openSource } from './model/load.ts';
 import { place, recording } from './model/place.ts';
 import { runClock } from './model/playing.ts';
-import { AccessDenied, addressInside, keepPath, loadSources } from './model/source-data.ts';
+import { AccessDenied, addressInside, loadSources, rememberPath } from './model/source-data.ts';
 import { drawnRecords } from './model/time/frames.ts';
 import { closeSearchOutside, startSearching } from './search/searching.ts';
 import { startOpeningDroppedFiles } from './shell/drop-zone.tsx';
@@ -30,7 +30,7 @@ const hooks = {
   },
 };
 
-async function start(): Promise<void> {
+async function startPage(): Promise<void> {
   Object.assign(globalThis, { chartpilot: hooks });
   escapeDrawnText();
   startTheme();
@@ -46,7 +46,7 @@ async function start(): Promise<void> {
   document.addEventListener('keydown', onKey);
   document.addEventListener('pointerdown', closeSearchOutside);
   render(<Shell />, document.getElementById('page') ?? document.body);
-  keepPath();
+  rememberPath();
   const address = parseAddress(location.hash.length > 1 ? location.hash : addressInside());
   try {
     sources.value = await loadSources();
@@ -65,4 +65,4 @@ async function start(): Promise<void> {
   await openSource(address.source ?? 0, address);
 }
 
-void start();
+void startPage();

@@ -1,7 +1,7 @@
 /** Runs programs of Debian and npm that build the image. */
 import { execFileSync } from 'node:child_process';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
-import { findInPath } from '../../src/runtime/files/executable.ts';
+import { findExecutable } from '../../src/runtime/files/executable.ts';
 
 /** Limit of a tool's output; the file list of the C library is the longest. */
 const maxOutputBytes = 64 << 20;
@@ -25,7 +25,7 @@ export interface ToolOptions {
 
 /** @throws ChartpilotError FILE_UNREADABLE with the command that installs the missing tools */
 export function requireTools(tools: readonly string[]): void {
-  const missing = tools.filter((tool) => findInPath(tool, process.env) === undefined);
+  const missing = tools.filter((tool) => findExecutable(tool, process.env) === undefined);
   if (missing.length === 0) return;
   const packages = [...new Set(missing.map((tool) => packageOf[tool] ?? tool))];
   throw new ChartpilotError('FILE_UNREADABLE', `not in PATH: ${missing.join(', ')}`, {

@@ -8,7 +8,7 @@ import { agentTimeline } from './timeline.ts';
 
 export type { AgentInput, AgentOutput } from './agent.setup.ts';
 
-const releasing = '#agent.releasing base ids';
+const releasingState = '#agent.releasing base ids';
 
 const recordReason = {
   type: 'recordFailure' as const,
@@ -20,15 +20,15 @@ const recordError = {
 };
 
 const onPartFailure = {
-  target: releasing,
+  target: releasingState,
   actions: recordReason,
 };
 
-const onActorError = { target: releasing, actions: recordError };
+const onActorError = { target: releasingState, actions: recordError };
 
 function openTimeout(partName: string, limitMs: number) {
   return {
-    target: releasing,
+    target: releasingState,
     actions: { type: 'addFailure' as const, params: { trouble: `${partName} not open after ${limitMs} ms` } },
   };
 }
@@ -50,23 +50,26 @@ const onIdsClaimed = [
     target: '#agent.active.supervising.adopting',
     actions: recordTakenClaim,
   },
-  { guard: 'isStopDue' as const, target: releasing, actions: [...recordTakenClaim, 'reportComplete' as const] },
+  { guard: 'isStopDue' as const, target: releasingState, actions: [...recordTakenClaim, 'reportComplete' as const] },
   { target: '#agent.active.supervising', actions: recordTakenClaim },
 ];
 
 /** No Envoy must be drained in these states. */
 const onExitRequest = {
   'status.failed': onPartFailure,
-  'quit.requested': releasing,
-  'signal.received': { guard: 'isStopSignal' as const, target: releasing },
+  'quit.requested': releasingState,
+  'signal.received': { guard: 'isStopSignal' as const, target: releasingState },
 };
 /** Adopted Envoys may have to be drained while ports and sockets are opening. */
 const onEarlyExitRequest = {
   ...onExitRequest,
-  'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'recordStop' as const }, { target: releasing }],
+  'quit.requested': [
+    { guard: 'hasEnvoysToDrain' as const, actions: 'recordStop' as const },
+    { target: releasingState },
+  ],
   'signal.received': [
     { guard: and(['isStopSignal', 'hasEnvoysToDrain']), actions: 'recordStop' as const },
-    { guard: 'isStopSignal' as const, target: releasing },
+    { guard: 'isStopSignal' as const, target: releasingState },
   ],
 };
 
@@ -259,7 +262,7 @@ export const agentMachine = agentSetup.createMachine({
                 'succession.taken': onIdsClaimed,
                 'succession.failed': onIdsClaimed,
                 'succession.refused': onPartFailure,
-                'succession.done': { target: releasing, actions: 'recordSuccession' },
+                'succession.done': { target: releasingState, actions: 'recordSuccession' },
                 ...deferExitRequest,
                 'status.failed': {
                   actions: recordReason,
@@ -275,7 +278,7 @@ export const agentMachine = agentSetup.createMachine({
                 onDone: [
                   {
                     guard: { type: 'arePatchesUnusable', params: ({ event }) => event.output },
-                    target: releasing,
+                    target: releasingState,
                     actions: { type: 'recordFailure', params: ({ event }) => ({ trouble: [event.output.unusable] }) },
                   },
                   { target: '#agent.active.supervising' },

@@ -351,7 +351,7 @@ export type EpochOrder =
   | EpochAbort
   | LogsReopen;
 
-export type RestartFact = ChildNotLive | ChildEnded | ServingLost | ParentLost | ParentOverdue | DesiredChanged;
+export type RestartEvent = ChildNotLive | ChildEnded | ServingLost | ParentLost | ParentOverdue | DesiredChanged;
 
 export type PhaseOrder = ChildProbe | ChildAbort | EpochsDrain | EpochsTerminate | EpochsKill;
 

@@ -203,7 +203,7 @@ export const discoverySetup = setup({
       enqueue.spawnChild('distribution', { id: 'distribution' });
       enqueue.spawnChild('remoteClusters', { id: 'remote-clusters' });
       enqueue.spawnChild('registrations', { id: 'registrations', input: settings.registrations });
-      if (isShared(settings)) {
+      if (isAuthorityShared(settings)) {
         enqueue.spawnChild('sharedAuthority', {
           id: 'shared-authority',
           input: { checkMs: settings.authority.checkMs },
@@ -243,7 +243,7 @@ export const discoverySetup = setup({
     loadConfigs: sendTo('config-controller', { type: 'configs.load' }),
     loadKeys: sendTo('jwks', { type: 'jwks.load' }),
     loadBundles: sendTo('trust-bundles', { type: 'bundles.load' }),
-    loadAuthority: sendTo(({ context }) => (isShared(context.settings) ? 'shared-authority' : 'authority'), {
+    loadAuthority: sendTo(({ context }) => (isAuthorityShared(context.settings) ? 'shared-authority' : 'authority'), {
       type: 'authority.load',
     } satisfies AuthorityLoad),
     watchCertificate: sendTo('server-certificate', { type: 'certificate.watch' }),
@@ -260,6 +260,6 @@ export const discoverySetup = setup({
   },
 });
 
-function isShared({ hasAuthority, sharesAuthority }: DiscoverySettings): boolean {
+function isAuthorityShared({ hasAuthority, sharesAuthority }: DiscoverySettings): boolean {
   return hasAuthority && sharesAuthority;
 }

@@ -27,7 +27,7 @@ const trialMs = 60_000;
 export function optionalPortMachine<Listening extends string, Failed extends string>(
   port: OptionalPort<Listening, Failed>,
 ) {
-  const pausing = `#${port.id}.backing off`;
+  const backingOffState = `#${port.id}.backing off`;
   return setup({
     types: {
       context: {} as OptionalPortContext,
@@ -78,7 +78,7 @@ export function optionalPortMachine<Listening extends string, Failed extends str
             description: 'The port is not open yet.',
             after: {
               openLimit: {
-                target: pausing,
+                target: backingOffState,
                 actions: [
                   'lengthenPause',
                   { type: 'reportFailed', params: { reason: `port not open after ${openLimitMs} ms` } },

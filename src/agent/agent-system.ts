@@ -9,13 +9,13 @@ import {
 } from '../../machines/agent/agent-upgrade/due-orders.ts';
 import { persistedStateOf } from '../../machines/agent/envoy/adoption.ts';
 import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
-import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
+import { startRoot, waitForActor } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
 import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import { RunEnd } from '../runtime/findings/run-end.ts';
 import type { Logger } from '../runtime/output/log.ts';
-import { redactor } from '../runtime/trace/redact.ts';
+import { createRedactor } from '../runtime/trace/redact.ts';
 import { agentWithEffects } from './agent.effects.ts';
 import { type AgentProgram, agentSettings } from './agent-program.ts';
 import type { AgentRecord } from './envoy/record/agent-record.ts';
@@ -47,8 +47,8 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   if (options.runDir === undefined && runDir.startsWith(`${resolve(config.configPath)}/`)) {
     log.info('agent.runDirectoryChosen', { path: runDir });
   }
-  const net = new SafetyNet(program);
-  const { unknownOwners = [] } = net.record ?? {};
+  const safetyNet = new SafetyNet(program);
+  const { unknownOwners = [] } = safetyNet.record ?? {};
   if (unknownOwners.length > 0) {
     const directories = unknownOwners.join(', ');
     log.info('agent.recordsSkipped', { directories });
@@ -65,36 +65,40 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const runningEpochs = new RunningEpochs();
   recorder.observe((record) => runningEpochs.observe(record));
   const runEnd = new RunEnd('agent');
-  const stopFollowing = recorder.observe((record) => runEnd.take(record));
+  const stopFollowing = recorder.observe((record) => runEnd.addRecord(record));
   try {
-    const { machine, firstValidation } = await agentWithEffects(program, net, { metrics, xds, living: runningEpochs });
+    const { machine, firstValidation } = await agentWithEffects(program, safetyNet, {
+      metrics,
+      xds,
+      living: runningEpochs,
+    });
     const actor = startRoot(machine, {
       id: 'agent',
       input: { settings: agentSettings(program) },
       recorder,
       onError: () => {},
     });
-    const stopRecording = net.record && recordChanges(actor, net.record);
+    const stopRecording = safetyNet.record && recordChanges(actor, safetyNet.record);
     try {
       // Flags that Envoy rejects end the agent before it has started.
       const output = await Promise.race([
-        whenDone(actor),
+        waitForActor(actor),
         ...(firstValidation === undefined ? [] : [firstValidation.refusal()]),
       ]);
       if (output === undefined) throw new Error('agent state machine ended without a result');
-      return { ...output, exitCode: exitCodeWith(output.exitCode, net.signals) };
+      return { ...output, exitCode: exitCodeWith(output.exitCode, safetyNet.signals) };
     } finally {
-      firstValidation?.end();
+      firstValidation?.stop();
       stopRecording?.();
       actor.stop();
     }
   } finally {
     stopLogging();
     stopFollowing();
-    const leftoverProcesses = await net.cleanUp();
+    const leftoverProcesses = await safetyNet.cleanUp();
     for (const { pid, epoch } of leftoverProcesses) log.error('envoy.leftover', { pid, epoch });
     if (runEnd.sentence !== undefined) {
-      const result = redactor()(runEnd.sentence);
+      const result = createRedactor()(runEnd.sentence);
       if (runEnd.isFailure) log.error('agent.failed', { result });
       else log.info('agent.exited', { result });
     }
@@ -103,11 +107,11 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
 }
 
 /** The exit code includes orders received after the charts ended. */
-function exitCodeWith(exitCode: number, { counts, waiting }: SignalInbox): number {
+function exitCodeWith(exitCode: number, { counts, pendingSignals }: SignalInbox): number {
   const dueOrders = dueOrdersOf(exitCode);
   return dueOrders === undefined
     ? exitCode
-    : successionExitCodeOf([...dueOrders, ...waiting.filter(isDueOrder)], counts);
+    : successionExitCodeOf([...dueOrders, ...pendingSignals.filter(isDueOrder)], counts);
 }
 
 /** The record is written before the next Envoy has a process. */

@@ -4,7 +4,7 @@ import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { ClaimedIds } from '../../machines/agent/envoy/adoption.ts';
 import { provesIdentity } from '../../machines/agent/settings.ts';
 import { peerClaimText, peerVariable } from '../model/standard-metrics/peer-claim.ts';
-import { inOneLine } from '../runtime/errors.ts';
+import { withHintInMessage } from '../runtime/errors.ts';
 import { FileTurns } from '../runtime/files/file-turns.ts';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -15,7 +15,7 @@ import { MeshMetrics } from './access-logs/mesh-metrics.ts';
 import { ownWorkload } from './access-logs/own-workload.ts';
 import { adminsAt } from './admin/admin-client.ts';
 import type { AgentProgram } from './agent-program.ts';
-import { adoptFromKilled, patchesBootstrap } from './agent-upgrade/agent-replacement.ts';
+import { adoptFromKilledAgent, patchesBootstrap } from './agent-upgrade/agent-replacement.ts';
 import { predecessorWithEffects } from './agent-upgrade/predecessor.effects.ts';
 import { successorWithEffects } from './agent-upgrade/successor.effects.ts';
 import { nodeFacts } from './bootstrap/agent-bootstrap.ts';
@@ -54,7 +54,7 @@ import type { XdsActivity } from './xds/xds-activity.ts';
 
 export async function agentWithEffects(
   program: AgentProgram,
-  net: SafetyNet,
+  safetyNet: SafetyNet,
   { metrics, xds, living }: { metrics: AgentMetrics; xds: XdsActivity; living: RunningEpochs },
 ) {
   const { options, log, access, trace } = program;
@@ -73,13 +73,13 @@ export async function agentWithEffects(
   const wasmCounts = new WasmCounts();
   metrics.withWasm(wasmCounts);
   const distributedRoots = new DistributedRoots();
-  const { table, baseIds, binaries, record } = net;
+  const { table, baseIds, binaries, record } = safetyNet;
   const storedFiles = record && new StoredFiles(record.directory);
   const patches = new BootstrapPatches(storedFiles);
   const credentialTurns = new FileTurns();
   const connections = controlPlaneConnections(program, { vault, distributedRoots, turns: credentialTurns });
   const prepareEnvironment = options.runsEnvoy
-    ? buildPrepareEnvironment(program, net, {
+    ? buildPrepareEnvironment(program, safetyNet, {
         admin,
         guard: setprivGuard,
         turns: fileTurns,
@@ -89,45 +89,49 @@ export async function agentWithEffects(
       })
     : undefined;
   // Validate while other components are created, but not for an adopted Envoy, which was already validated.
-  const isFirst = net.record?.exists !== true;
-  const firstValidation = prepareEnvironment && isFirst ? new FirstValidation(prepareEnvironment) : undefined;
+  const isFirstAgent = safetyNet.record?.exists !== true;
+  const firstValidation = prepareEnvironment && isFirstAgent ? new FirstValidation(prepareEnvironment) : undefined;
   const preparation = prepareEnvironment && { ...prepareEnvironment, guard: await probing };
   const ownership = new Ownership(program.succeeds !== true);
-  const needed = patchesBootstrap(options) ? (['bootstrap-patches'] as const) : [];
-  const passedOn = { table, baseIds, binaries, runDir, ownership, needed, log: log.scope('agent') };
+  const requiredNames = patchesBootstrap(options) ? (['bootstrap-patches'] as const) : [];
+  const passedOn = { table, baseIds, binaries, runDir, ownership, requiredNames, log: log.scope('agent') };
   const inheritance = record && storedFiles && { ...passedOn, record, storedFiles: storedFiles };
   await restoreNames(names, storedFiles);
   if (prepareEnvironment && patchesBootstrap(options)) await restorePatches(patches, prepareEnvironment, program);
-  const { ports } = net;
+  const { ports } = safetyNet;
   ownership.onAcquired(async () => ports?.listen());
   const sharedOptions = options.liveRestore ? { ownership } : {};
   const meshMetrics = options.standardMetrics && meshMetricsOf(program, hasCredentialServer);
   if (meshMetrics !== undefined) metrics.withMesh(meshMetrics);
   const machine = agentMachine.provide({
     actors: {
-      signals: signals(net.signals),
+      signals: signals(safetyNet.signals),
       claimBaseIds: fromPromise<ClaimedIds, { succeeds: boolean }>(() =>
-        inOneLine(async () => {
+        withHintInMessage(async () => {
           if (program.succeeds) return { baseIds: [], sweptFiles: [] };
-          const resumed = inheritance && (await adoptFromKilled(inheritance));
-          if (resumed !== undefined) return resumed;
+          const resumedIds = inheritance && (await adoptFromKilledAgent(inheritance));
+          if (resumedIds !== undefined) return resumedIds;
           const { baseId, hotRestart, runsEnvoy } = options;
           if (!runsEnvoy) return { baseIds: [], sweptFiles: [] };
           const withSpare = hotRestart && !config.customConfigFile;
-          const claimedIds = await net.baseIds.claim({ runDir, withSpare, ...(baseId !== undefined && { baseId }) });
-          net.record?.startRecording(claimedIds.baseIds, { binaries: net.binaries });
+          const claimedIds = await safetyNet.baseIds.claim({
+            runDir,
+            withSpare,
+            ...(baseId !== undefined && { baseId }),
+          });
+          safetyNet.record?.startRecording(claimedIds.baseIds, { binaries: safetyNet.binaries });
           return claimedIds;
         }),
       ),
       releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
         if (input.keeps) {
-          net.baseIds.handOverAll();
+          safetyNet.baseIds.handOverAll();
           ports?.handOver();
           await ownership.leave();
           return;
         }
-        await net.table.endAll();
-        net.baseIds.release(input.baseIds);
+        await safetyNet.table.endAll();
+        safetyNet.baseIds.release(input.baseIds);
       }),
       ...(inheritance && {
         predecessor: predecessorWithEffects(inheritance),
@@ -139,7 +143,7 @@ export async function agentWithEffects(
         runsEnvoy: options.runsEnvoy,
         metrics,
         ports: servingPorts(options),
-        newestEpoch: () => living.newest,
+        newestEpoch: () => living.newestName,
         prober: applicationProber(options, log),
         applicationMetrics: options.status.applicationMetrics,
         drain: options.role === 'sidecar' ? 'inboundonly' : 'all',
@@ -185,7 +189,7 @@ export async function agentWithEffects(
         ...(storedFiles && { kept: storedFiles }),
       }),
       ...(preparation &&
-        supervision(program, net, {
+        supervision(program, safetyNet, {
           preparation,
           firstValidation,
           probe: { xds, ...(hasIdentity && { missingCertificate: () => counts.missingCertificate }) },
@@ -239,7 +243,7 @@ function dnsOf(
 /** Uses the name table of the previous agent; without it, queries for mesh names would be forwarded. */
 async function restoreNames(names: DnsTables | undefined, storedFiles: StoredFiles | undefined): Promise<void> {
   const table = names && storedFiles?.read('name-table');
-  if (table !== undefined) await names?.take(table).catch(() => {});
+  if (table !== undefined) await names?.load(table).catch(() => {});
 }
 
 /** If the patches are unusable, a newer agent exits and the older one continues. Other agents request the patches again. */

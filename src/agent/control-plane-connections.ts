@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { identityName } from '../../machines/agent/secrets/held-secrets.ts';
 import type { IdentitySettings } from '../../machines/agent/settings.ts';
-import { isOn } from '../model/fields/switches.ts';
+import { isSwitchOn } from '../model/fields/switches.ts';
 import { BlockedAddresses } from '../runtime/fences/blocked-addresses.ts';
 import { guardedFetch } from '../runtime/fences/guarded-fetch.ts';
 import type { FileTurns } from '../runtime/files/file-turns.ts';
@@ -25,7 +25,11 @@ export type ControlPlaneConnections = Pick<UpstreamEnvironment, 'discoveryAddres
 
 export function controlPlaneConnections(
   { options, log }: AgentProgram,
-  { vault, distributedRoots, turns }: { vault: SecretVault; distributedRoots: DistributedRoots; turns: FileTurns },
+  {
+    vault,
+    distributedRoots,
+    turns: fileTurns,
+  }: { vault: SecretVault; distributedRoots: DistributedRoots; turns: FileTurns },
 ): ControlPlaneConnections {
   const { config, env } = options;
   const credentials = new ControlPlaneCredentials({
@@ -33,14 +37,14 @@ export function controlPlaneConnections(
     env,
     workloadCertificate: () => vault.newestPair(identityName),
     distributedRoots,
-    turns,
+    turns: fileTurns,
   });
   const { headers, warnings } = xdsHeaders(env);
   for (const warning of warnings) log.write(warning);
   const { discoveryAddress } = config;
   return {
     discoveryAddress,
-    credentials: (shows, stopSignal) => credentials.read('xds', discoveryAddress, shows, stopSignal),
+    credentials: (credentialKind, stopSignal) => credentials.read('xds', discoveryAddress, credentialKind, stopSignal),
     headers,
   };
 }
@@ -51,10 +55,10 @@ export function workloadXds(
     activity,
     names,
     distributedRoots,
-    way,
+    way: connections,
     wasmCounts,
     ownership,
-    kept,
+    kept: storedFiles,
   }: {
     activity: XdsActivity;
     names: DnsTables | undefined;
@@ -67,7 +71,7 @@ export function workloadXds(
 ) {
   const { env, identity, workloadProbe, status, config } = options;
   return xdsProxyWithEffects({
-    ...way,
+    ...connections,
     ...(ownership && { ownership }),
     activity,
     log: log.scope('xds'),
@@ -79,14 +83,14 @@ export function workloadXds(
     }),
     wasmModules: wasmModules(options, wasmCounts),
     trustBundles: requestsRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
-    ...(kept && {
-      storedBundle: () => kept.read('trust-bundle'),
-      storeBundle: (value) => kept.store('trust-bundle', Buffer.from(value)),
+    ...(storedFiles && {
+      storedBundle: () => storedFiles.read('trust-bundle'),
+      storeBundle: (value) => storedFiles.store('trust-bundle', Buffer.from(value)),
     }),
     ...(names && {
       nameTables: async (table) => {
-        await names.take(table);
-        kept?.store('name-table', table);
+        await names.load(table);
+        storedFiles?.store('name-table', table);
       },
     }),
   });
@@ -96,13 +100,13 @@ const wasmVariables = { blocked: 'BLOCKED_CIDRS_IN_WASM_URLS', allowed: 'ALLOWED
 
 /** @throws ChartpilotError FLAG_INVALID for an invalid network in a variable */
 function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: WasmCounts): WasmModules {
-  const networks = (name: string): string[] =>
+  const networksOf = (name: string): string[] =>
     (env[name] ?? '')
       .split(',')
       .map((item) => item.trim())
       .filter(Boolean);
   const { blocked, allowed } = wasmVariables;
-  const addresses = new BlockedAddresses({ blocked: networks(blocked), allowed: networks(allowed) }, wasmVariables);
+  const addresses = new BlockedAddresses({ blocked: networksOf(blocked), allowed: networksOf(allowed) }, wasmVariables);
   const { insecureRegistries: insecure, moduleExpiryMs: maxUnusedMs, dockerConfig } = wasm;
   const isInsecureHost = (host: string): boolean => insecure.has('*') || insecure.has(host.toLowerCase());
   return {
@@ -117,5 +121,5 @@ function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: Was
 
 /** A workload with a certificate of the authority subscribes to roots, so that it trusts a new root before peers have certificates of it. */
 function requestsRoots(setting: string | undefined, source: IdentitySettings['source']): boolean {
-  return setting ? isOn(setting) : source === 'authority';
+  return setting ? isSwitchOn(setting) : source === 'authority';
 }

@@ -6,7 +6,7 @@ import { EnvoyBinaries } from './envoy/envoy-binaries.ts';
 import { ProcessTable } from './envoy/process-table.ts';
 import { AgentRecord } from './envoy/record/agent-record.ts';
 import { KeptPorts } from './ports/kept-ports.ts';
-import { SignalInbox, startedByLauncher } from './signals.ts';
+import { isStartedByLauncher, SignalInbox } from './signals.ts';
 
 /** An agent that stops or throws leaves no Envoy and no shared memory. */
 export class SafetyNet {
@@ -22,7 +22,7 @@ export class SafetyNet {
   readonly #onExit = (): void => {
     if (this.table.isHandedOver) return;
     this.table.killAll();
-    this.ports?.end();
+    this.ports?.close();
     this.record?.close();
     this.baseIds.releaseAll();
   };
@@ -36,7 +36,7 @@ export class SafetyNet {
       : undefined;
     this.ports = this.record && new KeptPorts(this.record.directory);
     process.once('exit', this.#onExit);
-    this.signals = new SignalInbox({ terminalIsAnothers: startedByLauncher(options.env) });
+    this.signals = new SignalInbox({ terminalIsAnothers: isStartedByLauncher(options.env) });
   }
 
   async cleanUp(): Promise<ReturnType<ProcessTable['list']>> {
@@ -49,8 +49,8 @@ export class SafetyNet {
     // The charts have already waited for Envoys to exit.
     const leftoverProcesses = await this.table.endAll(lastLimitMs);
     // After two signals, the agent does not wait for a pending claim, whose result is released anyway.
-    await Promise.race([this.baseIds.settled(), sleep(maxClaimWaitMs, undefined, { ref: false })]);
-    this.ports?.end();
+    await Promise.race([this.baseIds.waitUntilSettled(), sleep(maxClaimWaitMs, undefined, { ref: false })]);
+    this.ports?.close();
     this.record?.close();
     this.baseIds.releaseAll();
     this.binaries.close();

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createActor, setup } from 'xstate';
 import { type DueOrder, dueOrdersOf, successionExitCodeOf } from '../../machines/agent/agent-upgrade/due-orders.ts';
 import type { Signal } from '../../machines/agent/protocol.ts';
-import { handledSignals, SignalInbox, type SignalSource, signals, startedByLauncher } from './signals.ts';
+import { handledSignals, isStartedByLauncher, SignalInbox, type SignalSource, signals } from './signals.ts';
 
 const emitter = (): EventEmitter & SignalSource => new EventEmitter() as EventEmitter & SignalSource;
 
@@ -45,15 +45,15 @@ test('encodes pending orders and the number of received signals in the exit code
   const source = emitter();
   const inbox = new SignalInbox({ source });
   for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGHUP', 'SIGHUP', 'SIGHUP']) source.emit(signal, signal);
-  expect(inbox.waiting).toHaveLength(5);
+  expect(inbox.pendingSignals).toHaveLength(5);
   expect(inbox.counts.get('SIGHUP')).toBe(4);
   expect(successionExitCodeOf([], inbox.counts)).toBe(75 + 4 + 12);
   const { events, stop } = listener(inbox);
   expect(events).toHaveLength(5);
-  expect(inbox.waiting).toEqual([]);
+  expect(inbox.pendingSignals).toEqual([]);
   stop();
   source.emit('SIGUSR1', 'SIGUSR1');
-  expect(inbox.waiting).toEqual(['SIGUSR1']);
+  expect(inbox.pendingSignals).toEqual(['SIGUSR1']);
   expect(successionExitCodeOf(['SIGHUP', 'SIGUSR1'], inbox.counts)).toBe(75 + 1 + 2 + 4 + 24);
 });
 
@@ -87,7 +87,7 @@ test('leaves terminal signals to the launcher while it runs', () => {
 });
 
 test('detects the launcher by the parent process, not by an inherited environment', () => {
-  expect(startedByLauncher({ CHARTPILOT_LAUNCHER: '1' }, 1)).toBe(true);
-  expect(startedByLauncher({ CHARTPILOT_LAUNCHER: '1' }, 77)).toBe(false);
-  expect(startedByLauncher({}, 1)).toBe(false);
+  expect(isStartedByLauncher({ CHARTPILOT_LAUNCHER: '1' }, 1)).toBe(true);
+  expect(isStartedByLauncher({ CHARTPILOT_LAUNCHER: '1' }, 77)).toBe(false);
+  expect(isStartedByLauncher({}, 1)).toBe(false);
 });

@@ -17,7 +17,7 @@ export class SignalInbox {
   readonly #counts = new Map<Signal, number>();
   #listener: ((signal: Signal) => void) | undefined;
 
-  /** @param terminalIsAnothers the launcher forwards Ctrl-C and Ctrl-\ as SIGTERM, see {@link startedByLauncher} */
+  /** @param terminalIsAnothers the launcher forwards Ctrl-C and Ctrl-\ as SIGTERM, see {@link isStartedByLauncher} */
   constructor({ source = process as SignalSource, terminalIsAnothers = false } = {}) {
     this.#ignoredSignals = new Set(terminalIsAnothers ? (['SIGINT', 'SIGQUIT'] as const) : []);
     for (const signal of handledSignals) source.on(signal, this.#receive);
@@ -35,7 +35,7 @@ export class SignalInbox {
     return this.#counts;
   }
 
-  get waiting(): readonly Signal[] {
+  get pendingSignals(): readonly Signal[] {
     return this.#waitingSignals;
   }
 
@@ -58,6 +58,6 @@ export function signals(inbox: SignalInbox) {
 }
 
 /** Terminal signals reach the launcher bin/pilot-agent too, and it handles them. */
-export function startedByLauncher(env: NodeJS.ProcessEnv, parentPid = process.ppid): boolean {
+export function isStartedByLauncher(env: NodeJS.ProcessEnv, parentPid = process.ppid): boolean {
   return env.CHARTPILOT_LAUNCHER === String(parentPid);
 }

@@ -19,7 +19,7 @@ type WaitSources = Pick<ProbeEnvironment, 'xds' | 'missingCertificate'>;
 /** Created only if an Envoy must run, because otherwise its bootstrap may require files that do not exist. */
 export function supervision(
   program: AgentProgram,
-  net: SafetyNet,
+  safetyNet: SafetyNet,
   {
     preparation,
     firstValidation,
@@ -34,18 +34,18 @@ export function supervision(
   const newest = {
     guard,
     get binary(): string {
-      return net.binaries.newestPath;
+      return safetyNet.binaries.newestPath;
     },
   };
   return {
     supervisor: supervisorWithEffects({
-      epoch: epochOf(program, net, { ...preparation, firstValidation }, probe),
+      epoch: epochOf(program, safetyNet, { ...preparation, firstValidation }, probe),
       shutdown: shutdownWithEffects({ adminAt: adminsAt(admin.host), ownPorts }),
-      binaries: net.binaries,
+      binaries: safetyNet.binaries,
       newest,
     }),
     binaryWatcher: binaryWatcherWithEffects(program.binary, {
-      binaries: net.binaries,
+      binaries: safetyNet.binaries,
       turns,
       hotRestart: options.hotRestart,
       envoyArguments: envoyArguments(envoyFlags(options), { configFile: '/none', epoch: 0, baseId: 0 }),

@@ -28,7 +28,7 @@ try {
   const compilerResult = spawnSync('tsc', ['-p', project, '--checkers', '1'], { cwd: root, encoding: 'utf8' });
   const target = join(root, 'types');
   rmSync(target, { recursive: true, force: true });
-  for (const file of reachable(entries.map((entry) => join(draft, `${entry}.d.ts`)))) {
+  for (const file of collectReachableFiles(entries.map((entry) => join(draft, `${entry}.d.ts`)))) {
     if (!existsSync(file))
       throw new Error(
         `tsc did not generate ${relative(draft, file)}: ${compilerResult.error?.message ?? compilerResult.stdout}`,
@@ -39,7 +39,7 @@ try {
   rmSync(draft, { recursive: true, force: true });
 }
 
-function reachable(files: readonly string[]): Set<string> {
+function collectReachableFiles(files: readonly string[]): Set<string> {
   const typeFiles = new Set(files);
   for (const file of typeFiles) {
     if (!existsSync(file)) continue;

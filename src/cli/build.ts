@@ -52,7 +52,7 @@ function builtinImport(path: string): string {
 }
 
 /** These modules cost tens of milliseconds at start. Each is loaded by the first use of one of these names. */
-const laterModules: Readonly<Record<string, { functions: string; objects?: string; classes?: string }>> = {
+const deferredModules: Readonly<Record<string, { functions: string; objects?: string; classes?: string }>> = {
   'node:http2': { functions: 'connect createServer', objects: 'constants' },
   'node:tls': { functions: 'connect checkServerIdentity', classes: 'TLSSocket' },
   'node:zlib': { functions: 'createGunzip createGzip', objects: 'constants' },
@@ -89,12 +89,12 @@ function stubSourceOf(path: string): string {
   return "module.exports = () => { throw new Error('pino has no transports here'); };";
 }
 
-const loadedLater: Plugin = {
+const deferredModulePlugin: Plugin = {
   name: 'loaded-later',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^node:/ }, ({ path, importer, kind }) =>
       // The certificate helper needs the module at its start, and a `require` may use any export.
-      !(path in laterModules) || kind !== 'import-statement' || importer.endsWith('secrets/certificate-helper.ts')
+      !(path in deferredModules) || kind !== 'import-statement' || importer.endsWith('secrets/certificate-helper.ts')
         ? undefined
         : { path, namespace: 'loaded-later' },
     );
@@ -103,18 +103,22 @@ const loadedLater: Plugin = {
 };
 
 function laterModule(path: string): string {
-  const { functions, objects = '', classes = '' } = laterModules[path]!;
-  const loaded = `process.getBuiltinModule(${JSON.stringify(path)})`;
-  const stubEach = (names: string, stub: (name: string) => string): string[] =>
-    names.split(' ').flatMap((name) => (name === '' ? [] : `export const ${name} = ${stub(`${loaded}.${name}`)};`));
-  const isOne = 'key === Symbol.hasInstance ? (value) => value instanceof';
+  const { functions, objects = '', classes = '' } = deferredModules[path]!;
+  const builtinModuleExpression = `process.getBuiltinModule(${JSON.stringify(path)})`;
+  const stubEach = (names: string, createStub: (name: string) => string): string[] =>
+    names
+      .split(' ')
+      .flatMap((name) =>
+        name === '' ? [] : `export const ${name} = ${createStub(`${builtinModuleExpression}.${name}`)};`,
+      );
+  const hasInstanceTrap = 'key === Symbol.hasInstance ? (value) => value instanceof';
   return [
     ...stubEach(functions, (name) => `(...args) => ${name}(...args)`),
     ...stubEach(objects, (name) => `new Proxy({}, { get: (_, key) => ${name}[key] })`),
     ...stubEach(
       classes,
       (name) =>
-        `new Proxy(class {}, { get: (_, key) => ${isOne} ${name} : ${name}[key], construct: (_, args) => new (${name})(...args) })`,
+        `new Proxy(class {}, { get: (_, key) => ${hasInstanceTrap} ${name} : ${name}[key], construct: (_, args) => new (${name})(...args) })`,
     ),
   ].join('\n');
 }
@@ -146,7 +150,7 @@ const programs = await Promise.all(
       entryPoints: { [name]: `src/cli/${name}.ts`, ...threadsOf[name] },
       outdir: 'dist',
       outExtension: { '.js': '.mjs' },
-      plugins: name === 'pilot-agent' ? [loadedLater, pinoPlugin, facadePlugin] : [pinoPlugin, facadePlugin],
+      plugins: name === 'pilot-agent' ? [deferredModulePlugin, pinoPlugin, facadePlugin] : [pinoPlugin, facadePlugin],
       bundle: true,
       // A rarely used extension is loaded on demand.
       splitting: true,

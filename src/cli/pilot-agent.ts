@@ -5,21 +5,21 @@ import { commandFirst, pilotAgent } from './pilot-agent-commands.ts';
 import { runProgram } from './run-program.ts';
 
 /** Exit code of a failed set-up: Istio's −1. */
-const setUpFailed = 255;
+const setUpFailureCode = 255;
 
 /** The launcher passes this word to start an agent that replaces an older one. It is a command because a program that does not know it exits. */
-const successionWord = 'succeed';
+const successionCommand = 'succeed';
 const commandArgs = process.argv.slice(2);
-const succeeds = commandArgs[0] === successionWord;
-function giveUpBooting(): void {
+const isSuccessor = commandArgs[0] === successionCommand;
+function exitOnBootTimeout(): void {
   process.exitCode = successionExitCode;
   void endProgram();
 }
 
 /** Limits the time until the state machines of a newer agent run, which have their own timeouts. */
-const bootLimit = succeeds ? setTimeout(giveUpBooting, 30_000) : undefined;
+const bootTimer = isSuccessor ? setTimeout(exitOnBootTimeout, 30_000) : undefined;
 
-const succession = succeeds ? { booted: () => clearTimeout(bootLimit) } : undefined;
+const succession = isSuccessor ? { booted: () => clearTimeout(bootTimer) } : undefined;
 const program = pilotAgent(proxyCommand(succession));
-const codes = { misused: setUpFailed, failed: () => setUpFailed };
-await runProgram(program, codes, commandFirst(program, succeeds ? commandArgs.slice(1) : commandArgs));
+const codes = { misused: setUpFailureCode, failed: () => setUpFailureCode };
+await runProgram(program, codes, commandFirst(program, isSuccessor ? commandArgs.slice(1) : commandArgs));

@@ -8,15 +8,15 @@ export function plainSwitches(program: Command, args: readonly string[]): string
   const options = [program, ...program.commands].flatMap((command) => command.options);
   const takesValue = new Set(options.filter(({ required, optional }) => required || optional).map(({ long }) => long));
   const switches = new Set(options.map(({ long }) => long).filter((long) => !takesValue.has(long)));
-  const end = args.includes('--') ? args.indexOf('--') : args.length;
-  const plain: string[] = [];
-  for (const arg of args.slice(0, end)) {
+  const separatorIndex = args.includes('--') ? args.indexOf('--') : args.length;
+  const plainArgs: string[] = [];
+  for (const arg of args.slice(0, separatorIndex)) {
     const [, name = '', valueText = ''] = /^(--[^=]+)=(.*)$/s.exec(arg) ?? [];
-    const isOn = switches.has(name) ? booleanOf(valueText) : undefined;
-    if (isOn !== false) plain.push(isOn === undefined ? arg : name);
+    const isEnabled = switches.has(name) ? booleanOf(valueText) : undefined;
+    if (isEnabled !== false) plainArgs.push(isEnabled === undefined ? arg : name);
     else
-      for (let switchIndex = plain.indexOf(name); switchIndex !== -1; switchIndex = plain.indexOf(name))
-        plain.splice(switchIndex, 1);
+      for (let switchIndex = plainArgs.indexOf(name); switchIndex !== -1; switchIndex = plainArgs.indexOf(name))
+        plainArgs.splice(switchIndex, 1);
   }
-  return [...plain, ...args.slice(end)];
+  return [...plainArgs, ...args.slice(separatorIndex)];
 }

@@ -4,7 +4,7 @@ import { ChartpilotError } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/output/log.ts';
 
 /** Default uid and gid of the proxy in `istio-iptables`. */
-const defaultProxy = 1337;
+const defaultProxyId = 1337;
 
 const advice =
   'run the agent as the user and group that istio-iptables excludes (1337 by default; User= and Group= of its systemd ' +
@@ -28,7 +28,7 @@ export async function refuseRedirectionLoop(log: Logger, { role, intercepts }: A
   if (redirection.kind === 'loop') throw loopError(sender, redirection.excluded);
   if (!intercepts) return;
   const reason = redirection.kind === 'unknown' ? { reason: redirection.reason } : {};
-  const isExcludedByDefault = sender.uid === defaultProxy || sender.gid === defaultProxy;
+  const isExcludedByDefault = sender.uid === defaultProxyId || sender.gid === defaultProxyId;
   if (sender.uid === 0) {
     log.warn('agent.runsAsRoot', { ...sender, ...reason });
   } else if (redirection.kind === 'unknown' && role === 'sidecar' && !isExcludedByDefault) {

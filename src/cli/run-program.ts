@@ -14,7 +14,7 @@ export interface FailureCodes {
 }
 
 /** Replaces a PATH without an absolute folder, because an empty PATH means the working directory. */
-const usualPath = '/usr/bin:/bin';
+const defaultPath = '/usr/bin:/bin';
 
 /** Exits once all output is written, even if handles are still open. The exit code is `process.exitCode` if a command has set it. */
 export async function runProgram(
@@ -32,7 +32,8 @@ export async function runCommandLine(
   args: readonly string[],
 ): Promise<void> {
   // Programs are never started from the working directory, which another user may own.
-  if (process.env.PATH !== undefined) process.env.PATH = absoluteFolders(process.env.PATH).join(delimiter) || usualPath;
+  if (process.env.PATH !== undefined)
+    process.env.PATH = absoluteFolders(process.env.PATH).join(delimiter) || defaultPath;
   try {
     reportFlagValues(program, (message) => standardError.write(`${program.name()}: ${message}\n`));
     await configureUsage(program).parseAsync(plainSwitches(program, args), { from: 'user' });

@@ -11,10 +11,10 @@ interface Manifest {
 }
 
 /** Packages in `dist/` that are not inputs of a bundle. */
-const copied = ['re2js', '@grpc/grpc-js-xds'];
+const copiedPackages = ['re2js', '@grpc/grpc-js-xds'];
 
 /** Additional remarks, and replacements for missing license files. */
-const remarks: Readonly<Record<string, string>> = {
+const licenseRemarks: Readonly<Record<string, string>> = {
   elkjs:
     'It is used unchanged and under the Eclipse Public License 2.0, in dist/elk.bundled-*.mjs. Its source code is ' +
     'available under that licence from the address above, at the version named.',
@@ -27,14 +27,14 @@ const remarks: Readonly<Record<string, string>> = {
 };
 
 /** Licenses at the top of a source file, by package. */
-const inSource: Readonly<Record<string, string>> = { '@bufbuild/protobuf': 'dist/esm/wire/varint.js' };
+const licenseSourceFiles: Readonly<Record<string, string>> = { '@bufbuild/protobuf': 'dist/esm/wire/varint.js' };
 
 /**
  * Text of `dist/THIRD-PARTY.txt`.
  * @throws Error if a bundled package has neither a license file nor a remark above
  */
 export function thirdPartyNotices(root: string, metafiles: readonly Metafile[]): string {
-  const folders = new Set(copied.map((name) => `node_modules/${name}`));
+  const folders = new Set(copiedPackages.map((name) => `node_modules/${name}`));
   for (const { inputs } of metafiles) {
     for (const input of Object.keys(inputs)) {
       const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
@@ -55,12 +55,16 @@ function noticeOf(folder: string): string {
     .filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
     .sort()
     .map((file) => readFileSync(join(folder, file), 'utf8').trim());
-  const source = inSource[name];
-  if (source !== undefined) texts.push(headOf(readFileSync(join(folder, source), 'utf8')));
-  if (texts.length === 0 && remarks[name] === undefined) {
+  const source = licenseSourceFiles[name];
+  if (source !== undefined) texts.push(leadingCommentOf(readFileSync(join(folder, source), 'utf8')));
+  if (texts.length === 0 && licenseRemarks[name] === undefined) {
     throw new Error(`${folder} has no licence file: add a remark in ${import.meta.filename}`);
   }
-  const paragraphs = [`${name} ${version}\n${license ?? 'see below'}\n${addressOf(manifest)}`, remarks[name], ...texts];
+  const paragraphs = [
+    `${name} ${version}\n${license ?? 'see below'}\n${addressOf(manifest)}`,
+    licenseRemarks[name],
+    ...texts,
+  ];
   return `${paragraphs.filter((paragraph) => paragraph !== undefined).join('\n\n')}\n`;
 }
 
@@ -72,11 +76,11 @@ function addressOf({ name, homepage, repository }: Manifest): string {
     .replace(/^[\w.-]+\/[\w.-]+$/, 'https://github.com/$&');
 }
 
-function headOf(text: string): string {
+function leadingCommentOf(text: string): string {
   const lines = text.split('\n');
-  const end = lines.findIndex((line) => !line.startsWith('//'));
+  const firstCodeLineIndex = lines.findIndex((line) => !line.startsWith('//'));
   return lines
-    .slice(0, end)
+    .slice(0, firstCodeLineIndex)
     .map((line) => line.replace(/^\/\/ ?/, ''))
     .join('\n');
 }

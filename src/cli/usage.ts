@@ -55,13 +55,16 @@ function argumentDescription({ description, argChoices, defaultValue }: Argument
 
 function describeOption(description: string, choices: readonly string[] | undefined, defaultValue: unknown): string {
   const values = choices === undefined ? '' : `: ${listText(choices, 'or')}`;
-  const isShown = defaultValue !== undefined && String(defaultValue) !== '';
-  return `${description}${values}${isShown ? ` (default ${defaultValue})` : ''}`;
+  const isDefaultShown = defaultValue !== undefined && String(defaultValue) !== '';
+  return `${description}${values}${isDefaultShown ? ` (default ${defaultValue})` : ''}`;
 }
 
 function formatHelp(command: Command, help: Help): string {
   const sections = Help.prototype.formatHelp.call(help, command, help).split(/\n(?=\S.*:\n {2})/);
-  const isOptions = (section: string): boolean => /^ {2}-/m.test(section) && !/^Usage:/.test(section);
-  const [options, otherSections] = [sections.filter(isOptions), sections.filter((section) => !isOptions(section))];
+  const isOptionsSection = (section: string): boolean => /^ {2}-/m.test(section) && !/^Usage:/.test(section);
+  const [options, otherSections] = [
+    sections.filter(isOptionsSection),
+    sections.filter((section) => !isOptionsSection(section)),
+  ];
   return `${[...otherSections, ...options].map((section) => section.trimEnd()).join('\n\n')}\n`;
 }

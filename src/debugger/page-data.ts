@@ -32,7 +32,7 @@ export interface ExportedPart {
   readonly verdicts: readonly Finding[];
 }
 
-export type Described = Pick<TraceHeader, 'program' | 'machines'>;
+export type TraceDescription = Pick<TraceHeader, 'program' | 'machines'>;
 
 export const sourcesPath = 'sources.json';
 export const sessionPath = (source: number): string => `session/${source}.json`;

@@ -20,7 +20,7 @@ export function inlineScript(script: string): string {
  * @throws Error if the page was not built from `visualize/index.html`
  */
 export function splitPage(texts: PageTexts, hash: string): { readonly textBefore: string; readonly behind: string } {
-  const [head, body] = split(texts['index.html'], '<script src="page.js"></script>');
+  const [head, body] = splitOnce(texts['index.html'], '<script src="page.js"></script>');
   const textBefore = withStyles(head, texts['page.css'], hash);
   return { textBefore, behind: `<script>${inlineScript(texts['page.js'])}</script>${body}` };
 }
@@ -42,13 +42,13 @@ export function escapeTags(json: string): string {
 function withStyles(head: string, styles: string, hash: string): string {
   // No `connect-src`: the page sends no requests.
   const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'`;
-  const [textBefore, textAfter] = split(head, '<link rel="stylesheet" href="page.css">');
-  const [textBeforeCharset, textAfterCharset] = split(textBefore, '<meta charset="utf-8">');
+  const [textBefore, textAfter] = splitOnce(head, '<link rel="stylesheet" href="page.css">');
+  const [textBeforeCharset, textAfterCharset] = splitOnce(textBefore, '<meta charset="utf-8">');
   const css = styles.replace(/\n?\/\*# sourceMappingURL=.*\s*$/, '').replaceAll('</style', '<\\/style');
   return `${textBeforeCharset}<meta charset="utf-8">\n    <meta http-equiv="Content-Security-Policy" content="${policy}">${textAfterCharset}<style>${css}</style>${textAfter}`;
 }
 
-function split(html: string, separator: string): [string, string] {
+function splitOnce(html: string, separator: string): [string, string] {
   const index = html.indexOf(separator);
   if (index === -1) throw new Error(`visualize/index.html does not contain ${separator}`);
   return [html.slice(0, index), html.slice(index + separator.length)];

@@ -1,7 +1,7 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
-import { makeFolder } from '../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../runtime/files/make-folder.ts';
 import { visibleText } from '../runtime/visible-text.ts';
 
 /** Output that contains data of a trace is readable by its owner only, like the trace. */
@@ -13,9 +13,9 @@ export const ownerOnlyMode = 0o600;
  * @throws ChartpilotError FLAG_INVALID if the file cannot be written or is one of those files
  */
 export function writeOutput(flag: string, path: string, text: string, traces?: readonly string[]): void {
-  if (traces !== undefined) refuseInput(flag, path, traces);
+  if (traces !== undefined) requireDifferentFile(flag, path, traces);
   try {
-    makeFolder(dirname(resolve(path)));
+    ensureDirectory(dirname(resolve(path)));
     writeFileSync(path, visibleText(text), traces === undefined ? {} : { mode: ownerOnlyMode });
   } catch (error) {
     throw new ChartpilotError('FLAG_INVALID', `${flag}: cannot write ${path}: ${messageOf(error)}`, {
@@ -26,7 +26,7 @@ export function writeOutput(flag: string, path: string, text: string, traces?: r
 }
 
 /** @throws ChartpilotError FLAG_INVALID if the output is one of the inputs, under any name */
-export function refuseInput(flag: string, path: string, inputs: readonly string[]): void {
+export function requireDifferentFile(flag: string, path: string, inputs: readonly string[]): void {
   const output = fileAt(path);
   if (output === undefined || !inputs.some((input) => fileAt(input) === output)) return;
   throw new ChartpilotError('FLAG_INVALID', `${flag}: would overwrite the input ${path}`, {

@@ -13,7 +13,6 @@ import { discoveryWithEffects } from './discovery.effects.ts';
 import type { DiscoveryProgram } from './discovery-program.ts';
 import { type DistributionService, makeDistribution } from './distribution/make-distribution.ts';
 import { makeJwks } from './jwks/make-jwks.ts';
-import { WarningLog } from './monitor/diagnostics/warning-log.ts';
 import { makeMonitor } from './monitor/make-monitor.ts';
 import { makeNames } from './names/make-names.ts';
 import type { DiscoveryOptions } from './options/discovery-options.ts';
@@ -62,12 +61,12 @@ export function makeControlPlane(program: DiscoveryProgram) {
     ...{ keySets: jwks.keySets, responses: changes.history },
     ...(cluster && {
       secretAccess: cluster.secretAccess,
-      onCredentialsNeeded: (node, references) => cluster.referencedObjects.refer(node, references),
+      onCredentialsNeeded: (node, references) => cluster.referencedObjects.setReferences(node, references),
       readingOf: (reference) => cluster.referencedObjects.stateOf(reference),
     }),
     rejections: {
-      rejected: (node, typeUrl) => distribution?.objects.rejected(node, typeUrl),
-      accepted: (node, typeUrl) => distribution?.objects.accepted(node, typeUrl),
+      onRejected: (node, typeUrl) => distribution?.objects.onRejected(node, typeUrl),
+      onAccepted: (node, typeUrl) => distribution?.objects.onAccepted(node, typeUrl),
       disconnected: (node) => distribution?.objects.disconnected(node),
     },
   });
@@ -105,15 +104,11 @@ export function makeControlPlane(program: DiscoveryProgram) {
       log: log.scope('webhooks'),
     },
   });
-  const warningLog = new WarningLog({ log: log.scope('config-controller') });
   const monitor = makeMonitor({
     ...{ options, version, access: program.access, trace: program.trace, log, authenticators },
     ...{ state, cache, resources, configSources: config.xdsSources, history: changes.history, ...ca.known },
     keyFetches: jwks.keySets.counts,
-    onWarnings: ({ warnings, loggableWarnings }) => {
-      controllers?.writes.reportWarnings(warnings);
-      warningLog.record(loggableWarnings);
-    },
+    reportWarnings: (warnings) => controllers?.writes.reportWarnings(warnings),
     isOnlyReplica: () => distribution?.isOnlyReplica() !== false,
     ...(cluster && { refusedObjects: () => cluster.informers.refusedObjects() }),
     consul: consul.registries,
@@ -148,7 +143,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
       isWriter: (): boolean => controllers?.writes.writesStatuses === true,
       onReplicasChanged: () => metrics.replicasChanged(),
     });
-  const inputsChanged = (): void => controllers?.inputsChanged();
+  const onInputsChanged = (): void => controllers?.inputsChanged();
 
   changes.follow(state, configs);
   state.onPublished((publication) => {
@@ -156,8 +151,8 @@ export function makeControlPlane(program: DiscoveryProgram) {
     cluster?.setSelectors(state.mesh.discoverySelectors);
     cluster?.readGranted(publication);
   });
-  state.onPublished(inputsChanged);
-  configs.onChanges(inputsChanged);
+  state.onPublished(onInputsChanged);
+  configs.onChanges(onInputsChanged);
   configs.onChanges((changedObjects, touchedKeys) => {
     metrics.configsChanged(changedObjects);
     distribution?.objects.objectsComposed(touchedKeys, new Set(changedObjects.map(({ key }) => key)));
@@ -165,7 +160,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   state.onReported(({ events }) => {
     if (events.length === 0) return;
     metrics.configsChanged(events);
-    inputsChanged();
+    onInputsChanged();
   });
   const controllers =
     cluster &&
@@ -186,7 +181,8 @@ export function makeControlPlane(program: DiscoveryProgram) {
   });
   const secrets = makeSecrets({ access: cluster?.secretAccess, credentials: () => state.context?.credentials });
   const registry = makeRegistry({ state, offers: consul.joinOffersOfConsul(program.registries ?? remotes.offers) });
-  const source = () => configServer.withFallback(registration.extend(signing?.roots.addTo(resources) ?? resources));
+  const source = () =>
+    configServer.withFallback(registration.extend(signing?.roots.addRootsTo(resources) ?? resources));
 
   const stages = makeStages({ options, cluster, problem, config, ca, remotes, mesh, authenticators, log });
 
@@ -196,8 +192,8 @@ export function makeControlPlane(program: DiscoveryProgram) {
       stages,
       actors: {
         ...config.actors(() => {
-          remotes.settingsChanged();
-          consul.registries?.settingsChanged();
+          remotes.onSettingsChanged();
+          consul.registries?.onSettingsChanged();
         }),
         ...consul.actors(),
         ...(names && { nameServer: names.actor() }),

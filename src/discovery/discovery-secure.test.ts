@@ -13,7 +13,7 @@ import { type CertificateAuthority, createAuthority } from '../../test/certs/aut
 import { ControlPlane, cartCluster, sidecar, stopControlPlanes } from '../../test/harness/control-plane.ts';
 import { eventually } from '../../test/harness/eventually.ts';
 import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { framed } from '../runtime/dns/tcp-messages.ts';
+import { frameMessage } from '../runtime/dns/tcp-messages.ts';
 import type { DiscoveryFlags } from './options/discovery-flags.ts';
 
 let root: string;
@@ -86,7 +86,7 @@ it('DNS over TLS on DNS_ADDR resolves service names, and its address is reported
   );
   const port = Number(String(address).split(':').at(-1));
   const socket = connect({ port, host: '127.0.0.1', ca: authority.certificate });
-  socket.write(framed(encode({ type: 'query', id: 1, questions: [{ name: 'example.com', type: 'A' }] })));
+  socket.write(frameMessage(encode({ type: 'query', id: 1, questions: [{ name: 'example.com', type: 'A' }] })));
   const [chunk] = (await once(socket, 'data')) as [Buffer];
   socket.destroy();
   expect(decode(chunk.subarray(2))).toMatchObject({ rcode: 'REFUSED' });

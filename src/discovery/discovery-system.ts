@@ -1,6 +1,6 @@
 import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
-import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
+import { startRoot, waitForActor } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
 import { faultOwner } from '../runtime/fences/fault-owner.ts';
 import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
@@ -34,7 +34,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
     const uncaughtError = handleUncaughtErrors(log, plane, () => actor.getSnapshot().hasTag('serving'));
     stops.push(uncaughtError.stop);
     // A failed start has no streams to close.
-    const output = await Promise.race([whenDone(actor), uncaughtError.startFailure]).finally(() => actor.stop());
+    const output = await Promise.race([waitForActor(actor), uncaughtError.startFailure]).finally(() => actor.stop());
     if (output === undefined) throw new Error('the control plane exited without a result');
     return output;
   } finally {

@@ -21,7 +21,7 @@ export class Environment {
     this.#warn = warn;
   }
 
-  isSet(name: string): boolean {
+  hasValue(name: string): boolean {
     return (this.#env[name] ?? '') !== '';
   }
 
@@ -45,28 +45,33 @@ export class Environment {
   #duration(name: string, defaultValue: number, maxMs: number): number {
     const parsedMs = durationMsOf(this.#env[name] ?? '');
     const value = parsedMs !== undefined && parsedMs >= 0 ? parsedMs : undefined;
-    const form = 'a duration such as 300ms, 30s or 1h30m';
-    const ms = this.#orDefault(name, { value, defaultValue, format: form, shownDefault: `${defaultValue}ms` });
+    const expectedFormat = 'a duration such as 300ms, 30s or 1h30m';
+    const ms = this.#valueOrDefault(name, {
+      value,
+      defaultValue,
+      format: expectedFormat,
+      shownDefault: `${defaultValue}ms`,
+    });
     if (ms <= maxMs) return ms;
     this.#warn({ event: 'option.capped', setting: name, value: this.#env[name], max: `${maxMs / 3_600_000}h` });
     return maxMs;
   }
 
   /** The value is an integer. */
-  number(name: string, defaultValue: number, min = 0): number {
+  number(name: string, defaultValue: number, minValue = 0): number {
     const value = Number(this.#env[name]);
-    const isAllowed = Number.isSafeInteger(value) && value >= min;
-    return this.#orDefault(name, {
+    const isAllowed = Number.isSafeInteger(value) && value >= minValue;
+    return this.#valueOrDefault(name, {
       value: isAllowed ? value : undefined,
       defaultValue,
-      format: `an integer >= ${min}`,
+      format: `an integer >= ${minValue}`,
     });
   }
 
   percent(name: string, defaultValue: number): number {
     const value = Number(this.#env[name]);
     const isAllowed = value >= 0 && value <= 100;
-    return this.#orDefault(name, {
+    return this.#valueOrDefault(name, {
       value: isAllowed ? value : undefined,
       defaultValue,
       format: 'a number from 0 to 100',
@@ -75,18 +80,18 @@ export class Environment {
 
   /** A boolean in Go's notation: `1`, `t`, `true` and `0`, `f`, `false`. */
   boolean(name: string, defaultValue: boolean): boolean {
-    return this.#orDefault(name, {
+    return this.#valueOrDefault(name, {
       value: booleanOf(this.#env[name] ?? ''),
       defaultValue,
       format: 'true or false',
     });
   }
 
-  #orDefault<T>(
+  #valueOrDefault<T>(
     name: string,
     { value, defaultValue, format, shownDefault = String(defaultValue) }: ParsedVariable<T>,
   ): T {
-    if (!this.isSet(name)) return defaultValue;
+    if (!this.hasValue(name)) return defaultValue;
     if (value === undefined) {
       const reason = `must be ${format}`;
       this.#warn({ event: 'option.defaulted', setting: name, value: this.#env[name], default: shownDefault, reason });
@@ -98,7 +103,7 @@ export class Environment {
 export function listOf(text: string): string[] {
   return text
     .split(',')
-    .map((item) => item.trim())
+    .map((entry) => entry.trim())
     .filter(Boolean);
 }
 

@@ -10,7 +10,10 @@ export interface OptionalPortServer {
 }
 
 /** @param create called when the port is opened; its parameter `failed` reports a failure of the open socket */
-export function optionalPort(address: ListenAddress, create: (failed: (error: unknown) => void) => OptionalPortServer) {
+export function optionalPort(
+  address: ListenAddress,
+  create: (onFailed: (error: unknown) => void) => OptionalPortServer,
+) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     let isStopped = false;
     const report = (event: PortListening | PortFailed): void => {

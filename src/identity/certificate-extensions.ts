@@ -91,6 +91,6 @@ export function keyIdOf(publicKey: Uint8Array): Uint8Array {
   return new Uint8Array(createHash('sha256').update(keyBitsOf(publicKey)).digest().subarray(0, 20));
 }
 
-export function extension(extnID: string, critical: boolean, value: unknown): ExtensionValue {
-  return { extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) };
+export function extension(extnID: string, isCritical: boolean, value: unknown): ExtensionValue {
+  return { extnID, critical: isCritical, extnValue: new OctetString(AsnConvert.serialize(value)) };
 }

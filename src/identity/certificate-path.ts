@@ -23,7 +23,7 @@ const maxVerifications = 100;
 
 /** On failure, returns the problem of the last path that was tried. */
 export function findPath({ certificate, intermediates, roots, at }: PathRequest): PathResult {
-  let problem = inChain('no trusted root or intermediate is its issuer');
+  let problem = chainProblem('no trusted root or intermediate is its issuer');
   let verifications = 0;
   const rootHashes = new Set(roots.map(({ sha256 }) => sha256));
 
@@ -32,9 +32,9 @@ export function findPath({ certificate, intermediates, roots, at }: PathRequest)
     const reason = issuerProblem(issuer, intermediateCount) ?? timeProblem(issuer, at);
     if (reason !== undefined) problem = { ...reason, message: `issuer ${displayNameOf(issuer)} ${reason.message}` };
     else if (++verifications > maxVerifications)
-      problem = inChain(`more than ${maxVerifications} candidate issuers have the same name`);
+      problem = chainProblem(`more than ${maxVerifications} candidate issuers have the same name`);
     else if (subject.x509.verify(issuer.publicKey)) return true;
-    else problem = inChain(`signature does not match the key of issuer ${displayNameOf(issuer)}`);
+    else problem = chainProblem(`signature does not match the key of issuer ${displayNameOf(issuer)}`);
     return false;
   };
 
@@ -42,7 +42,7 @@ export function findPath({ certificate, intermediates, roots, at }: PathRequest)
     const lastCertificate = path.at(-1)!;
     if (rootHashes.has(lastCertificate.sha256)) return path;
     if (path.length === maxPathLength) {
-      problem = inChain(`chain must have at most ${maxPathLength} certificates`);
+      problem = chainProblem(`chain must have at most ${maxPathLength} certificates`);
       return undefined;
     }
     // Intermediates count against the path length, except self-issued ones.
@@ -61,7 +61,7 @@ export function findPath({ certificate, intermediates, roots, at }: PathRequest)
   return path === undefined ? { problem: problem.message, code: problem.code } : { path };
 }
 
-function inChain(message: string): CertificateProblem {
+function chainProblem(message: string): CertificateProblem {
   return problemOf('CERTIFICATE_CHAIN_INVALID', message);
 }
 
@@ -78,7 +78,7 @@ export function issuerProblem(issuer: Certificate, intermediateCount = 0): Certi
   }
   if (basicConstraints.pathLength !== undefined && intermediateCount > basicConstraints.pathLength) {
     const limit = basicConstraints.pathLength;
-    return inChain(`has path length constraint ${limit}, but ${intermediateCount} intermediate CAs are below it`);
+    return chainProblem(`has path length constraint ${limit}, but ${intermediateCount} intermediate CAs are below it`);
   }
   return criticalProblem(issuer);
 }

@@ -19,7 +19,12 @@ export function problemOf(
 }
 
 /** The message has the form `PART must be EXPECTED, got VALUE`. */
-export function mismatch(code: CertificateCode, path: string, expected: string, actual: string): CertificateProblem {
+export function mismatchProblem(
+  code: CertificateCode,
+  path: string,
+  expected: string,
+  actual: string,
+): CertificateProblem {
   return { code, message: `${path} must be ${expected}, got ${actual}`, path, expected, got: actual };
 }
 

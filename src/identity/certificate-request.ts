@@ -65,7 +65,7 @@ export function verifyRequest(pem: string): KeyObject {
   const { certificationRequestInfoRaw: raw, signatureAlgorithm, signature } = request;
   if (
     raw === undefined ||
-    !isSigned(new Uint8Array(raw), signatureAlgorithm.algorithm, key, new Uint8Array(signature))
+    !isSignatureValid(new Uint8Array(raw), signatureAlgorithm.algorithm, key, new Uint8Array(signature))
   ) {
     throw new CertificateRequestError('signature does not match its public key');
   }
@@ -107,7 +107,7 @@ function parseRequest(pem: string): { request: CertificationRequest; key: KeyObj
   }
 }
 
-function isSigned(data: Uint8Array, algorithm: string, key: KeyObject, signature: Uint8Array): boolean {
+function isSignatureValid(data: Uint8Array, algorithm: string, key: KeyObject, signature: Uint8Array): boolean {
   try {
     return isValidSignature(data, algorithm, key, signature);
   } catch {
@@ -117,10 +117,10 @@ function isSigned(data: Uint8Array, algorithm: string, key: KeyObject, signature
 
 /** Returns the length of the first structure including its header, because the parser ignores trailing bytes. */
 function lengthOf(der: Uint8Array): number {
-  const first = der[1] ?? 0;
-  if (first < 0x80) return 2 + first;
-  const bytes = first & 0x7f;
+  const firstByte = der[1] ?? 0;
+  if (firstByte < 0x80) return 2 + firstByte;
+  const bytes = firstByte & 0x7f;
   let length = 0;
-  for (let at = 2; at < 2 + bytes; at++) length = length * 256 + (der[at] ?? 0);
+  for (let offset = 2; offset < 2 + bytes; offset++) length = length * 256 + (der[offset] ?? 0);
   return 2 + bytes + length;
 }

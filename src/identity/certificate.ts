@@ -120,7 +120,7 @@ function certificateOf(x509: X509Certificate, { tbsCertificate }: CertificateStr
   const der = new Uint8Array(x509.raw);
   const constraints = valueOf(extensions, id_ce_basicConstraints, BasicConstraints);
   const usage = valueOf(extensions, id_ce_keyUsage, KeyUsage);
-  const extended = valueOf(extensions, id_ce_extKeyUsage, ExtendedKeyUsage);
+  const extendedKeyUsages = valueOf(extensions, id_ce_extKeyUsage, ExtendedKeyUsage);
   const names = valueOf(extensions, id_ce_subjectAltName, SubjectAlternativeName);
   const subjectKey = valueOf(extensions, id_ce_subjectKeyIdentifier, SubjectKeyIdentifier);
   const authorityKey = valueOf(extensions, id_ce_authorityKeyIdentifier, AuthorityKeyIdentifier);
@@ -140,7 +140,7 @@ function certificateOf(x509: X509Certificate, { tbsCertificate }: CertificateStr
     authorityKeyId: authorityKey?.keyIdentifier && hexOf(authorityKey.keyIdentifier),
     basicConstraints: constraints && { isCa: constraints.cA, pathLength: constraints.pathLenConstraint },
     keyUsage: usage && { flags: flagsOf(usage.toNumber()), isCritical: isCritical(extensions, id_ce_keyUsage) },
-    extendedKeyUsage: extended && [...extended],
+    extendedKeyUsage: extendedKeyUsages && [...extendedKeyUsages],
     alternativeNames: names && alternativeNamesOf(names, isCritical(extensions, id_ce_subjectAltName)),
     unknownCritical: [...extensions.values()]
       .filter(({ critical, extnID }) => critical && !implementedExtensions.has(extnID))
@@ -162,7 +162,7 @@ function flagsOf(bits: number): ReadonlySet<KeyUsageName> {
   return new Set(names.filter((name) => (bits & KeyUsageFlags[name]) !== 0));
 }
 
-export function alternativeNamesOf(names: SubjectAlternativeName, critical: boolean): AlternativeNames {
+export function alternativeNamesOf(names: SubjectAlternativeName, isCritical: boolean): AlternativeNames {
   const uris: string[] = [];
   const dns: string[] = [];
   const ips: string[] = [];
@@ -173,7 +173,7 @@ export function alternativeNamesOf(names: SubjectAlternativeName, critical: bool
     else if (iPAddress !== undefined) ips.push(iPAddress);
     else otherNames++;
   }
-  return { isCritical: critical, uris, dns, ips, otherNames };
+  return { isCritical: isCritical, uris, dns, ips, otherNames };
 }
 
 function hexOf({ buffer }: { readonly buffer: ArrayBuffer }): string {

@@ -16,16 +16,20 @@ export function firstDerElement(bytes: Uint8Array): DerElement {
   if (first === 0x80 || lengthBytes > maxLengthBytes) throw new RangeError('invalid DER length');
   let length = lengthBytes === 0 ? first : 0;
   for (const byte of bytes.subarray(2, 2 + lengthBytes)) length = length * 256 + byte;
-  const end = 2 + lengthBytes + length;
-  if (end > bytes.length) throw new RangeError('DER element is truncated');
-  return { tag, raw: bytes.subarray(0, end), content: bytes.subarray(2 + lengthBytes, end) };
+  const endOffset = 2 + lengthBytes + length;
+  if (endOffset > bytes.length) throw new RangeError('DER element is truncated');
+  return { tag, raw: bytes.subarray(0, endOffset), content: bytes.subarray(2 + lengthBytes, endOffset) };
 }
 
 /** @throws RangeError if the bytes are not a sequence of complete elements */
 export function derElements(bytes: Uint8Array): readonly DerElement[] {
   const elements: DerElement[] = [];
-  for (let remaining = bytes; remaining.length > 0; remaining = remaining.subarray(elements.at(-1)!.raw.length)) {
-    elements.push(firstDerElement(remaining));
+  for (
+    let remainingBytes = bytes;
+    remainingBytes.length > 0;
+    remainingBytes = remainingBytes.subarray(elements.at(-1)!.raw.length)
+  ) {
+    elements.push(firstDerElement(remainingBytes));
   }
   return elements;
 }

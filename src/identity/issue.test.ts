@@ -249,10 +249,10 @@ describe('TrustBundle', () => {
 
   it('has a different hash if a root differs', () => {
     const bundle = new TrustBundle('cluster.local', [one]);
-    expect(bundle.with(other).hash).not.toBe(bundle.hash);
-    expect(bundle.with(other).without(one).roots).toEqual([other]);
-    expect(bundle.with(other).includes(bundle)).toBe(true);
-    expect(bundle.includes(bundle.with(other))).toBe(false);
+    expect(bundle.withRoots(other).hash).not.toBe(bundle.hash);
+    expect(bundle.withRoots(other).withoutRoot(one).roots).toEqual([other]);
+    expect(bundle.withRoots(other).includes(bundle)).toBe(true);
+    expect(bundle.includes(bundle.withRoots(other))).toBe(false);
     expect(new TrustBundle('other.domain', [one]).includes(bundle)).toBe(false);
   });
 

@@ -31,13 +31,13 @@ import { pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, signatureOf } from './signature-algorithm.ts';
 
 /** Validity in integer seconds. */
-export interface Lifetime {
+export interface ValidityPeriod {
   readonly notBefore: Date;
   readonly notAfter: Date;
 }
 
 /** Certificates become valid this long before their issue, because clocks of other hosts may be behind. */
-export const backdatedMs = 2 * 60_000;
+export const backdatingMs = 2 * 60_000;
 
 export interface Issuer {
   readonly certificate: Certificate;
@@ -53,16 +53,16 @@ export interface RootSubject {
   readonly commonName: string;
 }
 
-export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime: Lifetime): Uint8Array {
+export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime: ValidityPeriod): Uint8Array {
   const publicKey = spkiOf(createPublicKey(privateKey));
   const name = new Uint8Array(AsnConvert.serialize(nameOf(subject)));
   const keyId = keyIdOf(publicKey);
-  return signed(privateKey, {
+  return signCertificate(privateKey, {
     issuer: name,
     subject: name,
     publicKey,
     lifetime,
-    extensions: encodedAll([
+    extensions: encodeExtensions([
       ...authorityExtensions(undefined),
       subjectKeyExtension(keyId),
       authorityKeyExtension(keyId),
@@ -75,22 +75,26 @@ export function issueIntermediate(
   issuer: Issuer,
   publicKey: KeyObject,
   subject: RootSubject,
-  lifetime: Lifetime,
+  lifetime: ValidityPeriod,
 ): Uint8Array {
   const spki = spkiOf(publicKey);
-  return signed(issuer.privateKey, {
+  return signCertificate(issuer.privateKey, {
     issuer: issuer.certificate.subject,
     subject: new Uint8Array(AsnConvert.serialize(nameOf(subject))),
     publicKey: spki,
     lifetime,
-    extensions: encodedAll([...authorityExtensions(0), subjectKeyExtension(keyIdOf(spki)), ...keyOfIssuer(issuer)]),
+    extensions: encodeExtensions([
+      ...authorityExtensions(0),
+      subjectKeyExtension(keyIdOf(spki)),
+      ...keyOfIssuer(issuer),
+    ]),
   });
 }
 
 /** The certificate has an empty subject. */
-export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, lifetime: Lifetime): Uint8Array {
+export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, lifetime: ValidityPeriod): Uint8Array {
   const spki = spkiOf(publicKey);
-  return signed(issuer.privateKey, {
+  return signCertificate(issuer.privateKey, {
     issuer: issuer.certificate.subject,
     subject: emptyName,
     publicKey: spki,
@@ -98,7 +102,7 @@ export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, li
     extensions: [
       ...fixedExtensionsOf(publicKey),
       alternativeNamesOf(names),
-      der.extension(subjectKeyIdentifier, false, der.octetString(keyIdOf(spki))),
+      der.encodeExtension(subjectKeyIdentifier, false, der.octetString(keyIdOf(spki))),
       ...issuerKeyOf(issuer),
     ],
   });
@@ -141,13 +145,13 @@ export function issueRevocationList(issuer: Issuer, list: Revocations): string {
   return pemOf('X509 CRL', new Uint8Array(AsnConvert.serialize(encodedList)));
 }
 
-interface Contents {
+interface CertificateContents {
   /** DER. */
   readonly issuer: Uint8Array;
   readonly subject: Uint8Array;
   /** DER. */
   readonly publicKey: Uint8Array;
-  readonly lifetime: Lifetime;
+  readonly lifetime: ValidityPeriod;
   /** DER. */
   readonly extensions: readonly Uint8Array[];
 }
@@ -156,44 +160,51 @@ function spkiOf(publicKey: KeyObject): Uint8Array {
   return publicKey.export({ format: 'der', type: 'spki' });
 }
 
-const version3 = der.explicit(0, der.integer(Uint8Array.of(2)));
-const emptyName = der.sequence();
+const version3 = der.encodeExplicit(0, der.encodeInteger(Uint8Array.of(2)));
+const emptyName = der.encodeSequence();
 
-function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensions }: Contents): Uint8Array {
+function signCertificate(
+  key: KeyObject,
+  { issuer, subject, publicKey, lifetime, extensions }: CertificateContents,
+): Uint8Array {
   const algorithm = identifierDerOf(key);
-  const tbs = der.sequence(
+  const tbs = der.encodeSequence(
     version3,
-    der.integer(randomSerialNumber()),
+    der.encodeInteger(randomSerialNumber()),
     algorithm,
     issuer,
-    der.sequence(der.time(lifetime.notBefore), der.time(lifetime.notAfter)),
+    der.encodeSequence(der.encodeTime(lifetime.notBefore), der.encodeTime(lifetime.notAfter)),
     subject,
     publicKey,
-    der.explicit(3, der.sequence(...extensions)),
+    der.encodeExplicit(3, der.encodeSequence(...extensions)),
   );
-  return new Uint8Array(der.sequence(tbs, algorithm, der.bitString(new Uint8Array(signatureOf(tbs, key)))));
+  return new Uint8Array(der.encodeSequence(tbs, algorithm, der.bitString(new Uint8Array(signatureOf(tbs, key)))));
 }
 
 /** The identifiers of a key type are the same for all certificates. */
-const identifiers = new Map<string, Uint8Array>();
+const algorithmIdentifiers = new Map<string, Uint8Array>();
 
 function identifierDerOf(key: KeyObject): Uint8Array {
   const algorithm = algorithmOf(key);
-  const cachedIdentifier = identifiers.get(algorithm.id);
+  const cachedIdentifier = algorithmIdentifiers.get(algorithm.id);
   if (cachedIdentifier !== undefined) return cachedIdentifier;
   const encodedIdentifier = new Uint8Array(AsnConvert.serialize(identifierOf(algorithm)));
-  identifiers.set(algorithm.id, encodedIdentifier);
+  algorithmIdentifiers.set(algorithm.id, encodedIdentifier);
   return encodedIdentifier;
 }
 
-const subjectKeyIdentifier = der.objectIdentifier('2.5.29.14');
-const subjectAltName = der.objectIdentifier('2.5.29.17');
+const subjectKeyIdentifier = der.encodeObjectIdentifier('2.5.29.14');
+const subjectAltName = der.encodeObjectIdentifier('2.5.29.17');
 
 /** The schema is slower, and workload certificates contain only URIs. */
 function alternativeNamesOf(names: Names): Uint8Array {
   const { uris, dns, ips } = names;
-  if (dns.length > 0 || ips.length > 0) return encodedAll([alternativeNamesExtension(names, true)])[0]!;
-  return der.extension(subjectAltName, true, der.sequence(...uris.map((uri) => der.implicit(6, der.ia5(uri)))));
+  if (dns.length > 0 || ips.length > 0) return encodeExtensions([alternativeNamesExtension(names, true)])[0]!;
+  return der.encodeExtension(
+    subjectAltName,
+    true,
+    der.encodeSequence(...uris.map((uri) => der.encodeImplicit(6, der.encodeIa5String(uri)))),
+  );
 }
 
 const fixedExtensions = new Map<string, readonly Uint8Array[]>();
@@ -202,7 +213,7 @@ function fixedExtensionsOf(publicKey: KeyObject): readonly Uint8Array[] {
   const kind = publicKey.asymmetricKeyType ?? '';
   const cachedExtensions = fixedExtensions.get(kind);
   if (cachedExtensions !== undefined) return cachedExtensions;
-  const encodedExtensions = encodedAll(leafExtensions(publicKey));
+  const encodedExtensions = encodeExtensions(leafExtensions(publicKey));
   fixedExtensions.set(kind, encodedExtensions);
   return encodedExtensions;
 }
@@ -212,12 +223,12 @@ const issuerKeys = new WeakMap<Certificate, readonly Uint8Array[]>();
 function issuerKeyOf(issuer: Issuer): readonly Uint8Array[] {
   const cachedKey = issuerKeys.get(issuer.certificate);
   if (cachedKey !== undefined) return cachedKey;
-  const encodedKey = encodedAll(keyOfIssuer(issuer));
+  const encodedKey = encodeExtensions(keyOfIssuer(issuer));
   issuerKeys.set(issuer.certificate, encodedKey);
   return encodedKey;
 }
 
-function encodedAll(extensions: readonly ExtensionValue[]): readonly Uint8Array[] {
+function encodeExtensions(extensions: readonly ExtensionValue[]): readonly Uint8Array[] {
   return extensions.map((value) => new Uint8Array(AsnConvert.serialize(new Extension(value))));
 }
 

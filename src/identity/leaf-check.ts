@@ -6,13 +6,13 @@
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { readCertificate } from './certificate.ts';
 import { CertificateError, problemOf } from './certificate-problem.ts';
-import type { Issuer, Lifetime } from './issue.ts';
+import type { Issuer, ValidityPeriod } from './issue.ts';
 import { svidProblems } from './x509-svid.ts';
 
 export interface LeafRequest {
   readonly key: KeyObject;
   readonly uri: string;
-  readonly lifetime: Lifetime;
+  readonly lifetime: ValidityPeriod;
 }
 
 const serverAndClient = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
@@ -42,7 +42,7 @@ export class LeafCheck {
 
   #differences(x509: X509Certificate, der: Uint8Array, { key, uri, lifetime }: LeafRequest): string[] {
     const { certificate } = this.#issuer;
-    const holds: readonly (readonly [string, boolean])[] = [
+    const requirements: readonly (readonly [string, boolean])[] = [
       ['trailing data after the certificate', x509.raw.length === der.length],
       ['subject is not empty', (x509.subject ?? '') === ''],
       ['subject alternative names differ', x509.subjectAltName === `URI:${uri}`],
@@ -56,7 +56,7 @@ export class LeafCheck {
       ],
       ['issuer differs', x509.checkIssued(certificate.x509)],
     ];
-    return holds.filter(([, holdsTrue]) => !holdsTrue).map(([message]) => message);
+    return requirements.filter(([, holdsTrue]) => !holdsTrue).map(([message]) => message);
   }
 
   #problemsOfKind(der: Uint8Array, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): readonly string[] {

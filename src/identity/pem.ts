@@ -29,16 +29,16 @@ export function pemBlocks(text: string): PemBlock[] {
   for (let match = beginLine.exec(text); match !== null; match = beginLine.exec(text)) {
     const label = match[1]!;
     const footer = `-----END ${label}-----`;
-    const end = text.indexOf(footer, beginLine.lastIndex);
-    if (end < 0) throw new PemError(`PEM block "${label}" is not terminated`);
+    const endIndex = text.indexOf(footer, beginLine.lastIndex);
+    if (endIndex < 0) throw new PemError(`PEM block "${label}" is not terminated`);
     if (blocks.length === maxBlocks) throw new PemError(`must have at most ${maxBlocks} PEM blocks`);
-    const body = text.slice(beginLine.lastIndex, end).replaceAll(/\s+/g, '');
+    const body = text.slice(beginLine.lastIndex, endIndex).replaceAll(/\s+/g, '');
     if (!/^[A-Za-z0-9+/]+={0,2}$/.test(body) || body.length % 4 !== 0) {
       throw new PemError(`PEM block "${label}" is not base64`);
     }
     const der = new Uint8Array(Buffer.from(body, 'base64'));
     blocks.push({ label, der, text: pemOf(label, der) });
-    beginLine.lastIndex = end + footer.length;
+    beginLine.lastIndex = endIndex + footer.length;
   }
   return blocks;
 }

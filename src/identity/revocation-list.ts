@@ -7,7 +7,7 @@ import { AlgorithmIdentifier, Extension, IssuingDistributionPoint, Time } from '
 import { messageOf } from '../runtime/errors.ts';
 import type { Certificate } from './certificate.ts';
 import { displayNameOf } from './certificate-path.ts';
-import { CertificateError, type CertificateProblem, mismatch, problemOf } from './certificate-problem.ts';
+import { CertificateError, type CertificateProblem, mismatchProblem, problemOf } from './certificate-problem.ts';
 import { type DerElement, derElements, firstDerElement } from './der-reader.ts';
 import { pemBlocks, pemOf } from './pem.ts';
 import { isValidSignature } from './signature-algorithm.ts';
@@ -43,31 +43,37 @@ const tags = { integer: 0x02, bitString: 0x03, sequence: 0x30, utcTime: 0x17, ge
 export function checkRevocationLists(
   text: string,
   authorities: readonly Certificate[],
-  at: Date,
+  currentDate: Date,
   previous: readonly RevocationList[] = [],
 ): RevocationLists {
   const problems: CertificateProblem[] = [];
-  const validLater: Date[] = [];
-  const foundLists = listsIn(text, authorities, at, problems, validLater);
-  const previousLists = previous.flatMap(({ pem }) => listsIn(pem, authorities, at, []));
-  const usable = new Map<string, RevocationList>();
+  const futureDates: Date[] = [];
+  const foundLists = listsIn(text, authorities, currentDate, problems, futureDates);
+  const previousLists = previous.flatMap(({ pem }) => listsIn(pem, authorities, currentDate, []));
+  const usableByAuthority = new Map<string, RevocationList>();
   for (const list of [...previousLists, ...foundLists]) {
     // A list in the text has priority over a previous one, and a newer list over an older one.
-    const other = usable.get(list.authority);
-    if (other === undefined || !foundLists.includes(other) || list.thisUpdate >= other.thisUpdate) {
-      usable.set(list.authority, list);
+    const previousList = usableByAuthority.get(list.authority);
+    if (
+      previousList === undefined ||
+      !foundLists.includes(previousList) ||
+      list.thisUpdate >= previousList.thisUpdate
+    ) {
+      usableByAuthority.set(list.authority, list);
     }
   }
   const gaps = authorities.map((authority) =>
-    missingListOf(authority, { authorities, found: foundLists, usable: [...usable.values()] }),
+    missingListOf(authority, { authorities, found: foundLists, usable: [...usableByAuthority.values()] }),
   );
   problems.push(...gaps.flatMap((gap) => gap?.problem ?? []));
   const isComplete = (authority: Certificate): boolean =>
-    chainOf(authority, authorities).every((one) => gaps[authorities.indexOf(one)]?.refusesClients !== true);
-  const serves = authorities.filter((one) => !authorities.some((other) => isIssuedBy(other, one))).some(isComplete);
-  const dates = [...validLater, ...[...usable.values()].flatMap(({ nextUpdate }) => nextUpdate ?? [])];
+    chainOf(authority, authorities).every((issuer) => gaps[authorities.indexOf(issuer)]?.refusesClients !== true);
+  const isServing = authorities
+    .filter((authority) => !authorities.some((otherAuthority) => isIssuedBy(otherAuthority, authority)))
+    .some(isComplete);
+  const dates = [...futureDates, ...[...usableByAuthority.values()].flatMap(({ nextUpdate }) => nextUpdate ?? [])];
   const [recheckAt] = dates.sort((one, other) => one.getTime() - other.getTime());
-  return { usable: serves ? [...usable.values()] : [], problems, ...(recheckAt && { recheckAt }) };
+  return { usable: isServing ? [...usableByAuthority.values()] : [], problems, ...(recheckAt && { recheckAt }) };
 }
 
 export function expiryWarning(lists: readonly RevocationList[], time: Date): CertificateProblem | undefined {
@@ -87,21 +93,23 @@ function invalidList(message: string, cause?: unknown): CertificateError {
 function listsIn(
   text: string,
   authorities: readonly Certificate[],
-  at: Date,
+  currentDate: Date,
   problems: CertificateProblem[],
-  validLater: Date[] = [],
+  futureDates: Date[] = [],
 ): readonly RevocationList[] {
-  const blocks = blocksIn(text, problems);
+  const blocks = parseBlocks(text, problems);
   return blocks.flatMap(({ label, der }, index) => {
     const blockText = `PEM block ${index + 1}`;
     if (label !== crlLabel) {
-      problems.push(mismatch('REVOCATION_LIST_INVALID', blockText, `"${crlLabel}"`, `"${label}"`));
+      problems.push(mismatchProblem('REVOCATION_LIST_INVALID', blockText, `"${crlLabel}"`, `"${label}"`));
       return [];
     }
     try {
       const list = readList(der);
-      if (at < list.thisUpdate) validLater.push(list.thisUpdate);
-      return [{ pem: pemOf(crlLabel, der), ...datesOf(list, at), authority: signerOf(list, authorities).sha256 }];
+      if (currentDate < list.thisUpdate) futureDates.push(list.thisUpdate);
+      return [
+        { pem: pemOf(crlLabel, der), ...datesOf(list, currentDate), authority: signerOf(list, authorities).sha256 },
+      ];
     } catch (error) {
       const { code, fields } = error instanceof CertificateError ? error : invalidList('');
       problems.push({ ...fields, code, message: `${blockText} (${crlLabel}) ${messageOf(error)}` });
@@ -110,7 +118,7 @@ function listsIn(
   });
 }
 
-function blocksIn(text: string, problems: CertificateProblem[]): ReturnType<typeof pemBlocks> {
+function parseBlocks(text: string, problems: CertificateProblem[]): ReturnType<typeof pemBlocks> {
   try {
     const blocks = pemBlocks(text);
     if (blocks.length === 0) {
@@ -123,30 +131,32 @@ function blocksIn(text: string, problems: CertificateProblem[]): ReturnType<type
   }
 }
 
-interface Gap {
+interface CoverageGap {
   readonly problem: CertificateProblem;
   readonly refusesClients: boolean;
 }
 
-interface Checked {
+interface CheckedLists {
   readonly authorities: readonly Certificate[];
   readonly found: readonly RevocationList[];
   readonly usable: readonly RevocationList[];
 }
 
 /** Envoy checks the complete chain (`X509_V_FLAG_CRL_CHECK_ALL`), including the root. */
-function missingListOf(authority: Certificate, { authorities, found, usable }: Checked): Gap | undefined {
+function missingListOf(authority: Certificate, { authorities, found, usable }: CheckedLists): CoverageGap | undefined {
   const name = displayNameOf(authority);
-  if (!isRoot(authority) && !authorities.some((other) => isIssuedBy(authority, other))) {
+  if (!isRoot(authority) && !authorities.some((otherAuthority) => isIssuedBy(authority, otherAuthority))) {
     const message = `issuer of CA certificate ${name} is missing: Envoy checks revocation lists up to the root`;
     return { problem: problemOf('REVOCATION_LIST_MISSING', message, { got: name }), refusesClients: true };
   }
   // Two certificates of one authority share its CRL.
-  const sameAuthorities = authorities.filter((one) => isSameAuthority(one, authority)).map(({ sha256 }) => sha256);
-  const hasListIn = (lists: readonly RevocationList[]): boolean =>
+  const sameAuthorities = authorities
+    .filter((candidate) => isSameAuthority(candidate, authority))
+    .map(({ sha256 }) => sha256);
+  const hasListAmong = (lists: readonly RevocationList[]): boolean =>
     lists.some((list) => sameAuthorities.includes(list.authority));
-  if (hasListIn(found)) return undefined;
-  const refusesClients = !hasListIn(usable);
+  if (hasListAmong(found)) return undefined;
+  const refusesClients = !hasListAmong(usable);
   const effect = refusesClients ? 'Envoy would reject its clients' : 'keeping its previous list';
   const message = `no usable certificate revocation list of ${name}: ${effect}`;
   return { problem: problemOf('REVOCATION_LIST_MISSING', message, { got: name }), refusesClients };
@@ -154,8 +164,8 @@ function missingListOf(authority: Certificate, { authorities, found, usable }: C
 
 function chainOf(authority: Certificate, authorities: readonly Certificate[]): readonly Certificate[] {
   const chain = [authority];
-  for (const one of chain) {
-    chain.push(...authorities.filter((other) => !chain.includes(other) && isIssuedBy(one, other)));
+  for (const certificate of chain) {
+    chain.push(...authorities.filter((candidate) => !chain.includes(candidate) && isIssuedBy(certificate, candidate)));
   }
   return chain;
 }
@@ -173,7 +183,7 @@ function isSameAuthority(one: Certificate, other: Certificate): boolean {
 }
 
 interface ParsedList {
-  readonly signed: Uint8Array;
+  readonly signedBytes: Uint8Array;
   readonly issuer: Uint8Array;
   readonly thisUpdate: Date;
   readonly nextUpdate: Date | undefined;
@@ -195,20 +205,20 @@ function readList(der: Uint8Array): ParsedList {
   }
   // Absent in version 1.
   const [, issuer, thisUpdate, next, ...otherFields] = fields[0]?.tag === tags.integer ? fields.slice(1) : fields;
-  const isTime = (one: DerElement | undefined): boolean =>
-    one?.tag === tags.utcTime || one?.tag === tags.generalizedTime;
+  const isTimeElement = (element: DerElement | undefined): boolean =>
+    element?.tag === tags.utcTime || element?.tag === tags.generalizedTime;
   const [, algorithm, signature] = elements;
-  if (issuer?.tag !== tags.sequence || !isTime(thisUpdate) || signature?.tag !== tags.bitString) {
+  if (issuer?.tag !== tags.sequence || !isTimeElement(thisUpdate) || signature?.tag !== tags.bitString) {
     throw invalidList('is not a certificate revocation list');
   }
   rejectCriticalExtensions(
-    [...(isTime(next) ? [] : next ? [next] : []), ...otherFields].find(({ tag }) => tag === tags.extensions),
+    [...(isTimeElement(next) ? [] : next ? [next] : []), ...otherFields].find(({ tag }) => tag === tags.extensions),
   );
   return {
-    signed: elements[0]!.raw,
+    signedBytes: elements[0]!.raw,
     issuer: issuer.raw,
     thisUpdate: timeOf(thisUpdate!),
-    nextUpdate: isTime(next) ? timeOf(next!) : undefined,
+    nextUpdate: isTimeElement(next) ? timeOf(next!) : undefined,
     algorithm: AsnConvert.parse(algorithm!.raw, AlgorithmIdentifier).algorithm,
     signature: signature.content.subarray(1),
   };
@@ -230,12 +240,15 @@ function rejectCriticalExtensions(extensions: DerElement | undefined): void {
   }
 }
 
-function datesOf({ thisUpdate, nextUpdate }: ParsedList, at: Date): Pick<RevocationList, 'thisUpdate' | 'nextUpdate'> {
-  if (at < thisUpdate) {
+function datesOf(
+  { thisUpdate, nextUpdate }: ParsedList,
+  currentDate: Date,
+): Pick<RevocationList, 'thisUpdate' | 'nextUpdate'> {
+  if (currentDate < thisUpdate) {
     const message = `is not valid before ${thisUpdate.toISOString()}`;
     throw new CertificateError(problemOf('REVOCATION_LIST_NOT_YET_VALID', message));
   }
-  if (nextUpdate !== undefined && at >= nextUpdate) {
+  if (nextUpdate !== undefined && currentDate >= nextUpdate) {
     throw new CertificateError(problemOf('REVOCATION_LIST_EXPIRED', `expired on ${nextUpdate.toISOString()}`));
   }
   return { thisUpdate, nextUpdate };
@@ -245,7 +258,7 @@ function signerOf(list: ParsedList, authorities: readonly Certificate[]): Certif
   const authoritiesOfIssuer = authorities.filter(({ subject }) => Buffer.compare(subject, list.issuer) === 0);
   if (authoritiesOfIssuer.length === 0) throw invalidList('is not issued by any of the CA certificates');
   const signer = authoritiesOfIssuer.find(({ publicKey }) =>
-    isValidSignature(list.signed, list.algorithm, publicKey, list.signature),
+    isValidSignature(list.signedBytes, list.algorithm, publicKey, list.signature),
   );
   if (signer === undefined)
     throw invalidList(`signature does not match the key of its issuer ${displayNameOf(authoritiesOfIssuer[0]!)}`);

@@ -34,23 +34,23 @@ const maxEntries = 100;
 export function readSpiffeBundle(text: string, trustDomains: readonly string[], time: Date): SpiffeBundle {
   const { keys, spiffe_sequence, spiffe_refresh_hint } = parseBundle(text);
   const roots = new Map<string, Certificate>();
-  const passedOver: string[] = [];
+  const ignoredEntries: string[] = [];
   keys.forEach((key, i) => {
     const root = certificateIn(key, i);
     if (root === undefined) return;
     const problem = issuerProblem(root) ?? timeProblem(root, time) ?? ownerProblem(root, trustDomains);
     if (problem === undefined) roots.set(root.sha256, root);
-    else passedOver.push(`keys[${i}]: ${displayNameOf(root)} ${problem.message}`);
+    else ignoredEntries.push(`keys[${i}]: ${displayNameOf(root)} ${problem.message}`);
   });
   if (roots.size === 0) {
-    const reasonText = passedOver.length === 0 ? 'no key with use x509-svid' : passedOver.join('; ');
+    const reasonText = ignoredEntries.length === 0 ? 'no key with use x509-svid' : ignoredEntries.join('; ');
     throw new BundleError(`bundle has no usable root: ${reasonText}`);
   }
   return {
     roots: [...roots.values()],
     sequence: nonNegativeInteger('spiffe_sequence', spiffe_sequence),
     refreshHintSeconds: nonNegativeInteger('spiffe_refresh_hint', spiffe_refresh_hint),
-    ignoredEntries: passedOver,
+    ignoredEntries: ignoredEntries,
   };
 }
 

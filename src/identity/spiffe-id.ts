@@ -20,10 +20,10 @@ const maxTrustDomainBytes = 255;
 export function parseSpiffeId(text: string): SpiffeId | { readonly problem: string } {
   if (!text.startsWith(scheme)) return { problem: 'must start with spiffe://' };
   if (Buffer.byteLength(text) > maxIdBytes) return { problem: `must have at most ${maxIdBytes} bytes` };
-  const afterScheme = text.slice(scheme.length);
-  const slash = afterScheme.indexOf('/');
-  const trustDomain = slash < 0 ? afterScheme : afterScheme.slice(0, slash);
-  const path = slash < 0 ? '' : afterScheme.slice(slash);
+  const textAfterScheme = text.slice(scheme.length);
+  const slash = textAfterScheme.indexOf('/');
+  const trustDomain = slash < 0 ? textAfterScheme : textAfterScheme.slice(0, slash);
+  const path = slash < 0 ? '' : textAfterScheme.slice(slash);
   const problem = trustDomainProblem(trustDomain) ?? pathProblem(path);
   return problem === undefined ? { trustDomain, path } : { problem };
 }
@@ -66,9 +66,13 @@ export function singleWorkloadOf(uris: readonly string[]): WorkloadIdentity | un
 /** @throws RangeError for names that no SPIFFE ID can contain */
 export function spiffeUriOf({ trustDomain, namespace, serviceAccount }: WorkloadIdentity): string {
   const uri = `${scheme}${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
-  const read = workloadIdentityOf(uri);
+  const parsedIdentity = workloadIdentityOf(uri);
   // A slash in a name would change the identity.
-  if (read?.trustDomain === trustDomain && read.namespace === namespace && read.serviceAccount === serviceAccount) {
+  if (
+    parsedIdentity?.trustDomain === trustDomain &&
+    parsedIdentity.namespace === namespace &&
+    parsedIdentity.serviceAccount === serviceAccount
+  ) {
     return uri;
   }
   throw new RangeError(`${JSON.stringify(uri)} is not a valid SPIFFE ID`);

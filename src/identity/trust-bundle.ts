@@ -44,11 +44,11 @@ export class TrustBundle {
     return other.trustDomain === this.trustDomain && other.roots.every((root) => this.has(root));
   }
 
-  with(...roots: readonly Certificate[]): TrustBundle {
+  withRoots(...roots: readonly Certificate[]): TrustBundle {
     return new TrustBundle(this.trustDomain, [...this.roots, ...roots]);
   }
 
-  without({ sha256 }: Certificate): TrustBundle {
+  withoutRoot({ sha256 }: Certificate): TrustBundle {
     return new TrustBundle(
       this.trustDomain,
       this.roots.filter((root) => root.sha256 !== sha256),

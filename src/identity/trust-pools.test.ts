@@ -44,7 +44,7 @@ const pools = new TrustPools(
     ['older.test', [third.certificate]],
   ]),
 );
-const isAccepted = (...chain: Uint8Array[]): boolean => pools.isOfAlias(chain, now);
+const isAccepted = (...chain: Uint8Array[]): boolean => pools.isAliasWorkload(chain, now);
 
 describe('a root of an alias trust domain', () => {
   it('verifies workloads of its alias', () => {

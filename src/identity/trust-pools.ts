@@ -30,13 +30,13 @@ export class TrustPools {
    *
    * @param chain DER, leaf first
    */
-  isOfAlias(chain: readonly Uint8Array[], at: Date): boolean {
+  isAliasWorkload(chain: readonly Uint8Array[], currentDate: Date): boolean {
     try {
       const [certificate, ...intermediates] = chain.slice(0, maxChainLength).map(readCertificate);
       if (certificate === undefined || svidProblems(certificate).length > 0) return false;
       const id = svidOf(certificate);
       const roots = ('problem' in id ? undefined : this.#rootsByAlias.get(id.trustDomain)) ?? [];
-      return 'path' in findPath({ certificate, intermediates, roots, at });
+      return 'path' in findPath({ certificate, intermediates, roots, at: currentDate });
     } catch {
       // An invalid certificate identifies no workload.
       return false;

@@ -1,6 +1,6 @@
 /** Checks every requirement of spiffe/spiffe standards/X509-SVID.md. */
 import type { Certificate, KeyUsageName } from './certificate.ts';
-import { type CertificateProblem, mismatch, problemOf } from './certificate-problem.ts';
+import { type CertificateProblem, mismatchProblem, problemOf } from './certificate-problem.ts';
 import { parseSpiffeId, type SpiffeId } from './spiffe-id.ts';
 
 const serverAuth = '1.3.6.1.5.5.7.3.1';
@@ -11,7 +11,7 @@ const usagesOfLeaves: ReadonlySet<KeyUsageName> = new Set(['digitalSignature', '
 const profile = 'CERTIFICATE_PROFILE_INVALID';
 
 function violationOf(path: string, expected: string, actual: string): CertificateProblem {
-  return mismatch(profile, path, expected, actual);
+  return mismatchProblem(profile, path, expected, actual);
 }
 
 function nameOfUsage(id: string): string {
@@ -47,8 +47,8 @@ export function spiffeViolations(leaf: Certificate): CertificateProblem[] {
   if (leaf.basicConstraints?.isCa === true) problems.push(violationOf('basicConstraints', 'CA:FALSE', 'CA:TRUE'));
   problems.push(...usageProblems(leaf));
   const { extendedKeyUsage } = leaf;
-  const isForBoth = extendedKeyUsage?.includes(serverAuth) === true && extendedKeyUsage.includes(clientAuth);
-  if (extendedKeyUsage !== undefined && !isForBoth) {
+  const isForServerAndClient = extendedKeyUsage?.includes(serverAuth) === true && extendedKeyUsage.includes(clientAuth);
+  if (extendedKeyUsage !== undefined && !isForServerAndClient) {
     const expected = 'serverAuth and clientAuth, or absent';
     problems.push(violationOf('extendedKeyUsage', expected, extendedKeyUsage.map(nameOfUsage).join(', ')));
   }

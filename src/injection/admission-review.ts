@@ -89,12 +89,12 @@ const variables: Readonly<Record<string, string>> = { cluster: 'ISTIO_META_CLUST
  * @returns `undefined` if the path is not the webhook's or a key is not a variable name
  */
 export function environmentOfPath(path: string): Texts | undefined {
-  const [first, ...segments] = path.split('/').filter((segment) => segment !== '');
-  if (first !== 'inject') return undefined;
+  const [firstSegment, ...segments] = path.split('/').filter((segment) => segment !== '');
+  if (firstSegment !== 'inject') return undefined;
   const environment = new Map<string, string>();
   for (let i = 0; i + 1 < segments.length; i += 2) {
-    const key = decoded(segments[i]!);
-    const value = decoded(segments[i + 1]!);
+    const key = decodeSegment(segments[i]!);
+    const value = decodeSegment(segments[i + 1]!);
     if (key === undefined || value === undefined) return undefined;
     const name = ownValue(variables, key) ?? key.toUpperCase();
     if (!/^[A-Z_][A-Z0-9_.-]*$/.test(name)) return undefined;
@@ -103,7 +103,7 @@ export function environmentOfPath(path: string): Texts | undefined {
   return Object.fromEntries(environment);
 }
 
-function decoded(segment: string): string | undefined {
+function decodeSegment(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment).replaceAll('--slash--', '/');
   } catch {

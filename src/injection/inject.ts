@@ -5,7 +5,7 @@ import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import { defaultProxyConfig, type ProxyConfig } from '../model/mesh/proxy-config.ts';
 import type { ProxyConfigWorkload } from '../model/push-context/workload-proxy-config.ts';
 import { isObject } from '../runtime/json-object.ts';
-import { annotationErrors, parsedProxyConfig } from './decision/annotations.ts';
+import { annotationErrors, parseProxyConfig } from './decision/annotations.ts';
 import { MergeError, mergeContainer, mergePod } from './merge/strategic-merge.ts';
 import {
   type ContainerOverrides,
@@ -78,44 +78,44 @@ export const defaultProxyUid = 1337;
 export function injectPod(request: InjectionRequest): Decoded<Pod> {
   const [firstError, ...otherErrors] = annotationErrors(request.pod);
   if (firstError !== undefined) return E.left([firstError, ...otherErrors]);
-  const { pod: pristine, injectedVolumes } = withoutEarlierInjection(request.pod);
-  const input = templateInputOf(request, pristine);
+  const { pod: uninjectedPod, injectedVolumes } = withoutEarlierInjection(request.pod);
+  const input = templateInputOf(request, uninjectedPod);
   const names = templateNamesOf(input.pod, request.settings);
-  const built = buildTemplates(names, input, request.renderGoTemplate ?? rejectGoTemplate);
-  if (E.isLeft(built)) return built;
+  const builtTemplates = buildTemplates(names, input, request.renderGoTemplate ?? rejectGoTemplate);
+  if (E.isLeft(builtTemplates)) return builtTemplates;
   try {
-    const template = built.right.reduce<TemplatePod>((pod, part) => mergePod(pod, part), {});
+    const template = builtTemplates.right.reduce<TemplatePod>((pod, part) => mergePod(pod, part), {});
     const [error, ...otherPodErrors] = podErrors(input, template, injectedVolumes);
     if (error !== undefined) return E.left([error, ...otherPodErrors]);
     const pod = patchedPod(input, template, request);
-    const [duplicate, ...further] = duplicateErrors(pod);
-    return duplicate === undefined ? E.right(pod) : E.left([duplicate, ...further]);
+    const [duplicate, ...otherDuplicates] = duplicateErrors(pod);
+    return duplicate === undefined ? E.right(pod) : E.left([duplicate, ...otherDuplicates]);
   } catch (error) {
     if (error instanceof MergeError)
-      return fail('metadata.annotations["inject.istio.io/templates"]', violation.malformed(error.message));
+      return fail('metadata.annotations["inject.istio.io/templates"]', violation.malformedValue(error.message));
     throw error;
   }
 }
 
-function templateInputOf(request: InjectionRequest, pristine: Pod): TemplateInput {
+function templateInputOf(request: InjectionRequest, uninjectedPod: Pod): TemplateInput {
   const { settings, mesh, namespace } = request;
-  const annotated = parsedProxyConfig(annotationOf(request.pod, 'proxy.istio.io/config') ?? '');
+  const annotationConfig = parseProxyConfig(annotationOf(request.pod, 'proxy.istio.io/config') ?? '');
   const proxyConfig = request.proxyConfigFor({
     namespace,
     labels: request.pod.metadata.labels ?? {},
-    ...(E.isRight(annotated) && { annotation: annotated.right }),
+    ...(E.isRight(annotationConfig) && { annotation: annotationConfig.right }),
   });
   const meshStatusPort =
     proxyConfig.statusPort === defaultProxyConfig.statusPort ? settings.values.statusPort : proxyConfig.statusPort;
   const statusPort = Number(annotationOf(request.pod, 'status.sidecar.istio.io/port') ?? meshStatusPort);
-  const pod = withSidecarLast(pristine);
+  const pod = withSidecarLast(uninjectedPod);
   const proxyUid = request.proxyUid ?? defaultProxyUid;
-  const isNative =
+  const isNativeSidecar =
     booleanAnnotationOrSetting(pod, 'sidecar.istio.io/nativeSidecar', nativeByDefault(request)) &&
     // A pod needs at least one regular container.
     pod.spec.containers.some(({ name }) => name !== proxyContainerName);
   return {
-    ...{ pod, namespace, settings, mesh, proxyUid, isNative, statusPort },
+    ...{ pod, namespace, settings, mesh, proxyUid, isNative: isNativeSidecar, statusPort },
     workload: workloadOf(pod),
     proxyConfig: { ...proxyConfig, statusPort },
     proxyGid: request.proxyGid ?? proxyUid,
@@ -170,12 +170,12 @@ function buildTemplates(
       violation.unknownValue(templateNames, unknownName),
     );
   }
-  const built = names.map((name) => {
+  const templateResults = names.map((name) => {
     if (Object.hasOwn(goTemplates, name))
       return render(goTemplateCall(name, goTemplates[name]!, input, writtenValues ?? {}));
     return E.right(Object.hasOwn(templates, name) ? templates[name]! : builtInTemplates[name]!(input));
   });
-  return E.sequenceArray(built);
+  return E.sequenceArray(templateResults);
 }
 
 function patchedPod(input: TemplateInput, template: TemplatePod, request: InjectionRequest): Pod {
@@ -187,17 +187,21 @@ function patchedPod(input: TemplateInput, template: TemplatePod, request: Inject
     redirectsTraffic(template) ? withUsableUser(overrides, input) : overrides,
   );
   const withUrl = withProxyEnvironment(withNames, request.addedEnvironment ?? {});
-  const scraped = mergedMetrics(withUrl, input);
-  const probed = redirectedProbes(scraped, input);
-  const users = redirectsTraffic(template) ? withRedirectedUser(probed, input) : probed;
-  return withReportedInjection(orderContainers(users, input), template, overrides, input);
+  const podWithMetrics = mergedMetrics(withUrl, input);
+  const podWithProbes = redirectedProbes(podWithMetrics, input);
+  const podWithUser = redirectsTraffic(template) ? withRedirectedUser(podWithProbes, input) : podWithProbes;
+  return withReportedInjection(orderContainers(podWithUser, input), template, overrides, input);
 }
 
 function overridesIn({ spec }: Pod, template: TemplatePod): ContainerOverrides {
   const { containers = [], initContainers = [] } = (template.spec ?? {}) as Partial<Pod['spec']>;
   const addedNames = new Set([...containers, ...initContainers].filter(isSidecarContainer).map(({ name }) => name));
-  const of = (list: readonly Container[] = []): Container[] => list.filter(({ name }) => addedNames.has(name));
-  return { containers: of(spec.containers), initContainers: of(spec.initContainers) };
+  const overridingContainers = (list: readonly Container[] = []): Container[] =>
+    list.filter(({ name }) => addedNames.has(name));
+  return {
+    containers: overridingContainers(spec.containers),
+    initContainers: overridingContainers(spec.initContainers),
+  };
 }
 
 function withoutContainers(pod: Pod, { containers, initContainers }: ContainerOverrides): Pod {
@@ -221,7 +225,7 @@ function withUsableUser({ containers, initContainers }: ContainerOverrides, inpu
   const { pod } = input;
   const isTproxy = interceptionModeOf(input) === 'TPROXY';
   const users = applicationContainersOf(pod).map((container) => userOf(container, pod));
-  const usable = (container: Container): Container => {
+  const withoutUnusableUser = (container: Container): Container => {
     const { securityContext } = container;
     if (container.name !== proxyContainerName || securityContext === undefined) return container;
     const { runAsUser, runAsGroup: _group, runAsNonRoot: _nonRoot, ...otherFields } = securityContext;
@@ -230,7 +234,7 @@ function withUsableUser({ containers, initContainers }: ContainerOverrides, inpu
     const { runAsUser: _user, ...fieldsWithoutUser } = securityContext;
     return { ...container, securityContext: fieldsWithoutUser };
   };
-  return { containers: containers.map(usable), initContainers: initContainers.map(usable) };
+  return { containers: containers.map(withoutUnusableUser), initContainers: initContainers.map(withoutUnusableUser) };
 }
 
 function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOverrides): Pod {
@@ -256,8 +260,8 @@ const handlers: ReadonlySet<string> = new Set(['exec', 'httpGet', 'tcpSocket', '
 
 /** Kubernetes allows only one of the alternatives, such as the handlers of a probe or hook and the sources of a variable. */
 function withoutReplacedParts(container: Container, override: Container): Container {
-  const omitReplaced = (base: unknown, overriding: unknown): unknown =>
-    isObject(base) && isObject(overriding) && Object.keys(overriding).some((key) => handlers.has(key))
+  const omitReplaced = (base: unknown, overridingValue: unknown): unknown =>
+    isObject(base) && isObject(overridingValue) && Object.keys(overridingValue).some((key) => handlers.has(key))
       ? Object.fromEntries(Object.entries(base).filter(([key]) => !handlers.has(key)))
       : base;
   const { env, lifecycle, securityContext } = container;
@@ -268,7 +272,9 @@ function withoutReplacedParts(container: Container, override: Container): Contai
   return {
     ...container,
     ...Object.fromEntries(probes),
-    ...(securityContext && { securityContext: withoutContradiction(securityContext, override.securityContext ?? {}) }),
+    ...(securityContext && {
+      securityContext: withoutPrivilegeConflict(securityContext, override.securityContext ?? {}),
+    }),
     ...(env && { env: env.filter(({ name }) => !replacedNames.has(name)) }),
     ...(lifecycle && {
       lifecycle: Object.fromEntries(
@@ -279,7 +285,7 @@ function withoutReplacedParts(container: Container, override: Container): Contai
 }
 
 /** Kubernetes rejects privileged containers with `allowPrivilegeEscalation: false`, which the template sets. */
-function withoutContradiction(
+function withoutPrivilegeConflict(
   context: SecurityContext,
   { privileged, capabilities }: SecurityContext,
 ): SecurityContext {
@@ -336,8 +342,8 @@ function redirectedProbes(pod: Pod, { settings, statusPort }: TemplateInput): Po
   );
   const hasProxy = allContainersOf(pod).some(({ name }) => name === proxyContainerName);
   if (!isEnabled || statusPort === 0 || !hasProxy) return pod;
-  const { pod: redirected, probes } = redirectProbes(pod, statusPort);
-  return Object.keys(probes).length === 0 ? redirected : withStoredProbes(redirected, probes);
+  const { pod: redirectedPod, probes } = redirectProbes(pod, statusPort);
+  return Object.keys(probes).length === 0 ? redirectedPod : withStoredProbes(redirectedPod, probes);
 }
 
 function withStoredProbes(pod: Pod, probes: RedirectedProbes): Pod {
@@ -365,10 +371,10 @@ function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
  * The check of redirection is the first init container, the setup the last one. A native proxy runs before the user's init containers, which then
  * have network access.
  */
-function orderContainers(pod: Pod, { isNative, proxyConfig, pod: original }: TemplateInput): Pod {
-  const isFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;
+function orderContainers(pod: Pod, { isNative, proxyConfig, pod: originalPod }: TemplateInput): Pod {
+  const startsProxyFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;
   const { containers, initContainers, ...spec } = pod.spec;
-  const originalItems = allContainersOf(original).map(({ name }) => name);
+  const originalItems = allContainersOf(originalPod).map(({ name }) => name);
   const rank = (container: Container, sidecarRanks: Readonly<Record<string, number>>): number => {
     if (isSidecarContainer(container)) return sidecarRanks[container.name] ?? 0;
     const originalIndex = originalItems.indexOf(container.name);
@@ -381,7 +387,7 @@ function orderContainers(pod: Pod, { isNative, proxyConfig, pod: original }: Tem
     ...pod,
     spec: {
       ...spec,
-      containers: sortContainers(containers, { [proxyContainerName]: isFirst ? 0 : lastRank }),
+      containers: sortContainers(containers, { [proxyContainerName]: startsProxyFirst ? 0 : lastRank }),
       ...(initContainers && {
         initContainers: sortContainers(initContainers, {
           [validationContainerName]: 0,
@@ -398,17 +404,17 @@ function withReportedInjection(
   pod: Pod,
   template: TemplatePod,
   overrides: ContainerOverrides,
-  { settings, pod: original }: TemplateInput,
+  { settings, pod: originalPod }: TemplateInput,
 ): Pod {
   const spec = (template.spec ?? {}) as Readonly<Record<string, unknown>>;
   const replacedNames = new Set([...overrides.containers, ...overrides.initContainers].map(({ name }) => name));
-  const { containers, initContainers = [], volumes = [], imagePullSecrets = [] } = original.spec;
+  const { containers, initContainers = [], volumes = [], imagePullSecrets = [] } = originalPod.spec;
   const containersBefore = [...containers, ...initContainers].filter(({ name }) => !replacedNames.has(name));
   const addedItemNames = (field: string, originalItems: readonly { readonly name?: string }[]): string[] | null => {
     const items = Array.isArray(spec[field]) ? spec[field].filter(isObject) : [];
     const names = items
       .map(({ name }) => String(name))
-      .filter((name) => !originalItems.some((one) => one.name === name));
+      .filter((name) => !originalItems.some((originalItem) => originalItem.name === name));
     return names.length > 0 ? names : null;
   };
   const annotations = { ...settings.config.injectedAnnotations, ...pod.metadata.annotations };
@@ -419,8 +425,8 @@ function withReportedInjection(
     imagePullSecrets: addedItemNames('imagePullSecrets', imagePullSecrets),
     revision: settings.revision || 'default',
     original: {
-      labels: replacedTexts(original.metadata.labels, pod.metadata.labels),
-      annotations: replacedTexts(original.metadata.annotations, annotations),
+      labels: replacedTexts(originalPod.metadata.labels, pod.metadata.labels),
+      annotations: replacedTexts(originalPod.metadata.annotations, annotations),
     },
   };
   const hasOverrides = overrides.containers.length + overrides.initContainers.length > 0;

@@ -33,10 +33,10 @@ interface Replacement {
 /** @param namespace for objects without a namespace */
 export function injectManifests(text: string, injector: SidecarInjector, namespace: string): InjectedManifests {
   const messages = { skipped: [] as ManifestMessage[], errors: [] as ManifestMessage[] };
-  let injected = '';
+  let injectedYaml = '';
   for (const documentPart of documentsOf(text))
-    injected += injectedDocument(documentPart, injector, namespace, messages);
-  return { text: injected, ...messages };
+    injectedYaml += injectedDocument(documentPart, injector, namespace, messages);
+  return { text: injectedYaml, ...messages };
 }
 
 interface Messages {
@@ -124,9 +124,9 @@ function withOwner(pod: Pod, kind: string, object: Json, name: string): Pod {
   return { ...pod, metadata: { ...pod.metadata, generateName: `${name}-`, ownerReferences: [owner] } };
 }
 
-function withoutOwner(patchedMetadata: Pod['metadata'], original: Pod['metadata']): Json {
+function withoutOwner(patchedMetadata: Pod['metadata'], originalMetadata: Pod['metadata']): Json {
   const { generateName: _name, ownerReferences: _owners, ...metadata } = patchedMetadata;
-  const { generateName, ownerReferences } = original;
+  const { generateName, ownerReferences } = originalMetadata;
   return { ...metadata, ...(generateName && { generateName }), ...(ownerReferences && { ownerReferences }) };
 }
 

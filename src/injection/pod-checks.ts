@@ -40,13 +40,13 @@ export function redirectsTraffic({ spec }: TemplatePod): boolean {
 /** Kubernetes' message about a merged volume would name neither the template's volume nor the pod's. */
 function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: ReadonlySet<string>): FieldError[] {
   const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
-  const reserved = new Set(volumes.map(({ name }) => name));
+  const reservedNames = new Set(volumes.map(({ name }) => name));
   return (spec.volumes ?? []).flatMap(({ name }, index) =>
-    reserved.has(name) && !injectedVolumes.has(name)
+    reservedNames.has(name) && !injectedVolumes.has(name)
       ? [
           violation.fieldError(
             `spec.volumes[${index}].name`,
-            violation.notAllowed('is reserved for the sidecar; rename the volume', name),
+            violation.disallowedValue('is reserved for the sidecar; rename the volume', name),
           ),
         ]
       : [],
@@ -69,13 +69,13 @@ function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
 /** Only the proxy can be overridden in either list, because the mesh determines its list. */
 function reservedNameErrors({ spec }: Pod, template: TemplatePod): FieldError[] {
   const { initContainers = [] } = (template.spec ?? {}) as { readonly initContainers?: readonly Container[] };
-  const reserved = new Set(initContainers.map(({ name }) => name).filter((name) => name !== proxyContainerName));
+  const reservedNames = new Set(initContainers.map(({ name }) => name).filter((name) => name !== proxyContainerName));
   return spec.containers
-    .filter(({ name }) => reserved.has(name))
+    .filter(({ name }) => reservedNames.has(name))
     .map(({ name }) =>
       violation.fieldError(
         `spec.containers[${name}].name`,
-        violation.notAllowed('is reserved for an init container of the sidecar; rename the container', name),
+        violation.disallowedValue('is reserved for an init container of the sidecar; rename the container', name),
       ),
     );
 }
@@ -94,7 +94,7 @@ function excludedUserErrors(input: TemplateInput): FieldError[] {
       return [
         violation.fieldError(
           fieldPath,
-          violation.notAllowed(
+          violation.disallowedValue(
             `must not be the user of the sidecar, ${excludedId}, whose traffic is not redirected; choose another one`,
             user,
           ),
@@ -105,7 +105,7 @@ function excludedUserErrors(input: TemplateInput): FieldError[] {
       return [
         violation.fieldError(
           fieldPath,
-          violation.missing(
+          violation.missingValue(
             `because the image's own user is that of the sidecar, ${excludedId}, whose traffic is not redirected; choose another one`,
           ),
         ),

@@ -48,9 +48,9 @@ export interface DecodedSettings<Settings> {
 
 /** @returns errors for invalid fields and templates that are not YAML; warnings for fields that only old injectors use */
 export function decodeInjectionConfig(yaml: string): Decoded<DecodedSettings<InjectionConfig>> {
-  const parsed = parseYamlObject(yaml, '');
-  if (E.isLeft(parsed)) return parsed;
-  const { template, ...fields } = parsed.right;
+  const parsedYaml = parseYamlObject(yaml, '');
+  if (E.isLeft(parsedYaml)) return parsedYaml;
+  const { template, ...fields } = parsedYaml.right;
   const decoded = configFields(fields, '');
   if (E.isLeft(decoded)) return decoded;
   const templates = templatesOf(decoded.right.templates);
@@ -58,7 +58,7 @@ export function decodeInjectionConfig(yaml: string): Decoded<DecodedSettings<Inj
   const warnings =
     template === undefined
       ? []
-      : [violation.fieldError('template', violation.ineffective('only injectors before Istio 1.9 read it'))];
+      : [violation.fieldError('template', violation.ineffectiveField('only injectors before Istio 1.9 read it'))];
   return E.right({ settings: { ...decoded.right, ...templates.right }, warnings });
 }
 
@@ -78,8 +78,8 @@ function templatesOf(
     if (E.isRight(patch)) patches.set(name, patch.right);
     else errors.push(...patch.left);
   }
-  const [first, ...otherValues] = errors;
-  if (first !== undefined) return E.left([first, ...otherValues]);
+  const [firstError, ...otherValues] = errors;
+  if (firstError !== undefined) return E.left([firstError, ...otherValues]);
   return E.right({ templates: Object.fromEntries(patches), goTemplates: Object.fromEntries(goTemplates) });
 }
 
@@ -183,15 +183,15 @@ function anyScalar(): Decoder<string> {
 }
 
 function defaultOf<T>(decoder: Decoder<T>): T {
-  const decoded = decoder({}, '');
-  if (E.isLeft(decoded)) throw new Error('an absent object must be valid');
-  return decoded.right;
+  const decodedDefault = decoder({}, '');
+  if (E.isLeft(decodedDefault)) throw new Error('an absent object must be valid');
+  return decodedDefault.right;
 }
 
 export function decodeInjectionValues(yaml: string): Decoded<InjectionValues> {
-  const parsed = parseYamlObject(yaml, '');
-  if (E.isLeft(parsed)) return parsed;
-  const decoded = valuesFields(parsed.right, '');
+  const parsedYaml = parseYamlObject(yaml, '');
+  if (E.isLeft(parsedYaml)) return parsedYaml;
+  const decoded = valuesFields(parsedYaml.right, '');
   if (E.isLeft(decoded)) return decoded;
   const values = valuesOf(decoded.right);
   const [firstError, ...otherValues] = imageErrors(values);
@@ -217,7 +217,7 @@ function imageErrors({ hub, tag, image, initImage }: InjectionValues): FieldErro
     .map(([path]) =>
       violation.fieldError(
         path,
-        violation.missing('unless global.proxy.image and global.proxy_init.image are complete references'),
+        violation.missingValue('unless global.proxy.image and global.proxy_init.image are complete references'),
       ),
     );
 }

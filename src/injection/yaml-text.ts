@@ -11,13 +11,13 @@ export function parseYamlText(text: string, path: string): Decoded<unknown> {
   const [firstError] = errors;
   if (firstError === undefined) return E.right(value);
   const [message = ''] = firstError.message.split('\n');
-  return fail(path, violation.malformed(`line ${firstError.line}: ${message}`));
+  return fail(path, violation.malformedValue(`line ${firstError.line}: ${message}`));
 }
 
 /** An empty text is an empty object. */
 export function parseYamlObject(text: string, path: string): Decoded<Json> {
-  const parsed = parseYamlText(text, path);
-  if (E.isLeft(parsed)) return parsed;
-  const value = parsed.right ?? {};
+  const parsedYaml = parseYamlText(text, path);
+  if (E.isLeft(parsedYaml)) return parsedYaml;
+  const value = parsedYaml.right ?? {};
   return isObject(value) ? E.right(value) : fail(path, violation.wrongType('an object', value));
 }

@@ -3,7 +3,7 @@ import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { InterceptionOrder } from './interception-settings.ts';
 import { addRoutes, removePassthroughAddress, removeRoutes } from './ip-routes.ts';
-import { isMarker, markersFor } from './markers.ts';
+import { buildMarkers, isMarkerChain } from './markers.ts';
 import { applyNft, nftTableText, presentNftTables, removeNftTables } from './nft-tables.ts';
 import { nftText } from './nftables.ts';
 import { isPresent, presentRedirection } from './present-redirection.ts';
@@ -11,17 +11,18 @@ import { isRedirected, presentIn, removeAllRules, savedRules, savedText, type Te
 import { isBuiltIn, type Rule, rulesOfFamily } from './rule.ts';
 import { type CommandLine, checkText, commandText, programOf, restoreText, ruleCommands } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
-import { inNetworkNamespace, requireNetAdmin, run, runOrThrow } from './run-command.ts';
+import { requireNetAdmin, run, runOrThrow, withNetworkNamespace } from './run-command.ts';
 
 export function dryRunText(order: InterceptionOrder): string {
   const { interception, restoreFormat, networkNamespace } = order;
-  const shownCommand = (command: CommandLine): string => commandText(inNetworkNamespace(networkNamespace, command));
+  const describeCommand = (command: CommandLine): string =>
+    commandText(withNetworkNamespace(networkNamespace, command));
   if (order.nativeNftables) return nftText(interception);
   return familiesOf(interception)
     .flatMap((family) => {
       const rules = rulesOf(interception, family);
-      if (!restoreFormat) return ruleCommands(family, rules).map((command) => `${shownCommand(command)}\n`);
-      return [`# ${shownCommand(restoreCommand(family))}\n`, restoreText(rules)];
+      if (!restoreFormat) return ruleCommands(family, rules).map((command) => `${describeCommand(command)}\n`);
+      return [`# ${describeCommand(restoreCommand(family))}\n`, restoreText(rules)];
     })
     .join('');
 }
@@ -72,16 +73,16 @@ async function addAll(order: InterceptionOrder): Promise<void> {
 }
 
 async function addFamilies({ interception, restoreFormat, networkNamespace }: InterceptionOrder): Promise<void> {
-  const runWithin = (command: CommandLine): Promise<unknown> =>
-    runOrThrow(inNetworkNamespace(networkNamespace, command));
+  const runInNamespace = (command: CommandLine): Promise<unknown> =>
+    runOrThrow(withNetworkNamespace(networkNamespace, command));
   for (const family of familiesOf(interception)) {
     const rules = rulesOf(interception, family);
-    for (const marker of markersFor(interception)) {
-      await runWithin({ program: programOf(family), args: ['-t', 'nat', '-N', marker] });
+    for (const marker of buildMarkers(interception)) {
+      await runInNamespace({ program: programOf(family), args: ['-t', 'nat', '-N', marker] });
     }
     if (restoreFormat) {
-      await runOrThrow(inNetworkNamespace(networkNamespace, restoreCommand(family)), { input: restoreText(rules) });
-    } else for (const command of ruleCommands(family, rules)) await runWithin(command);
+      await runOrThrow(withNetworkNamespace(networkNamespace, restoreCommand(family)), { input: restoreText(rules) });
+    } else for (const command of ruleCommands(family, rules)) await runInNamespace(command);
   }
 }
 
@@ -91,7 +92,7 @@ async function addFamilies({ interception, restoreFormat, networkNamespace }: In
  */
 async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Promise<void> {
   const { interception, networkNamespace, nativeNftables } = order;
-  const previous = await presentIn(order);
+  const previousState = await presentIn(order);
   if (nativeNftables) {
     await applyNft(nftText(interception), networkNamespace);
     await removeAllRules(order);
@@ -107,11 +108,11 @@ async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Pro
       log('redirection.restored');
       throw error;
     }
-    await removeNftTables(previous.nftTables, networkNamespace);
+    await removeNftTables(previousState.nftTables, networkNamespace);
   }
   const { mode, tproxyMark } = interception;
-  const unused = previous.marks.filter((mark) => mode !== 'TPROXY' || mark !== tproxyMark);
-  await removeRoutes(unused, undefined, networkNamespace);
+  const unusedMarks = previousState.marks.filter((mark) => mode !== 'TPROXY' || mark !== tproxyMark);
+  await removeRoutes(unusedMarks, undefined, networkNamespace);
   if (!interception.ipv6) await removePassthroughAddress(networkNamespace);
 }
 
@@ -122,7 +123,7 @@ async function restoreTables(
 ): Promise<void> {
   if (restoredRulesText === '') return;
   const program = `${programOf(family)}-restore`;
-  await runOrThrow(inNetworkNamespace(networkNamespace, { program, args: [] }), { input: `${restoredRulesText}\n` });
+  await runOrThrow(withNetworkNamespace(networkNamespace, { program, args: [] }), { input: `${restoredRulesText}\n` });
 }
 
 /** A restarted init container finds its rules. nft replaces its tables, so only iptables rules are checked. */
@@ -133,8 +134,8 @@ async function presentInterception(order: InterceptionOrder): Promise<'all' | 's
   const families = familiesOf(interception);
   const presentRulesByFamily = await Promise.all(ipFamilies.map((family) => presentRules(order, family)));
   if (ipFamilies.some((family, i) => !families.includes(family) && presentRulesByFamily[i] !== 'none')) return 'some';
-  const presentByFamily = presentRulesByFamily.slice(0, families.length);
-  return presentByFamily.every((one) => one === presentByFamily[0]) ? presentByFamily[0]! : 'some';
+  const stateByFamily = presentRulesByFamily.slice(0, families.length);
+  return stateByFamily.every((familyState) => familyState === stateByFamily[0]) ? stateByFamily[0]! : 'some';
 }
 
 /** The result is `all` only without other rules of a redirection. */
@@ -144,16 +145,16 @@ async function presentRules(order: InterceptionOrder, family: IpFamily): Promise
   const installedRedirection = presentRedirection(savedRuleSet, { tproxyMark: interception.tproxyMark });
   if (!isPresent({ ...installedRedirection, references: [] })) return 'none';
   const rules = rulesOf(interception, family);
-  const markers = installedRedirection.chains.filter(({ chain }) => isMarker(chain)).map(({ chain }) => chain);
-  const inOurChains = savedRuleSet.rules.filter((rule) =>
+  const markers = installedRedirection.chains.filter(({ chain }) => isMarkerChain(chain)).map(({ chain }) => chain);
+  const rulesInOwnChains = savedRuleSet.rules.filter((rule) =>
     installedRedirection.chains.some(({ table, chain }) => table === rule.table && chain === rule.chain),
   );
   const isSameSize =
-    `${markers.sort()}` === `${markersFor(interception).sort()}` &&
+    `${markers.sort()}` === `${buildMarkers(interception).sort()}` &&
     installedRedirection.rules.length === rules.filter(({ chain }) => isBuiltIn(chain)).length &&
-    inOurChains.length === rules.filter(({ chain }) => !isBuiltIn(chain)).length;
+    rulesInOwnChains.length === rules.filter(({ chain }) => !isBuiltIn(chain)).length;
   if (!isSameSize) return 'some';
-  const checkResult = await run(inNetworkNamespace(networkNamespace, restoreCommand(family)), checkText(rules));
+  const checkResult = await run(withNetworkNamespace(networkNamespace, restoreCommand(family)), checkText(rules));
   return checkResult.exitCode === 0 ? 'all' : 'some';
 }
 

@@ -4,13 +4,13 @@ import { durationMsOf } from '../model/fields/duration.ts';
 import { booleanOf } from '../model/fields/go-boolean.ts';
 import { isCidr } from '../model/fields/names.ts';
 import {
+  disallowedValue,
   type FieldViolation,
   mustBe,
-  notAllowed,
   outOfRange,
   tooLarge,
   unknownValue,
-  unsupported,
+  unsupportedFeature,
 } from '../model/fields/violation.ts';
 import { isLinkLocal } from '../runtime/addresses/link-local.ts';
 import { parseResolvConf } from '../runtime/files/resolv-conf.ts';
@@ -106,10 +106,13 @@ export function resolveInterception(
     warnings,
   };
   if (values.switch('cniMode') && order.networkNamespace === undefined) {
-    errors.flag('--cni-mode', notAllowed('requires --network-namespace'));
+    errors.addFlagError('--cni-mode', disallowedValue('requires --network-namespace'));
   }
   if (values.switch('hostNsenterExec')) {
-    errors.flag('--host-nsenter-exec', unsupported('is not supported: only the programs of this container are used'));
+    errors.addFlagError(
+      '--host-nsenter-exec',
+      unsupportedFeature('is not supported: only the programs of this container are used'),
+    );
   }
   errors.throwIfAny();
   return order;
@@ -119,9 +122,9 @@ function usesIpv6(values: GivenValues, networkNamespace: string | undefined, { a
   if (values.text('forceIpv6') !== '') return values.switch('forceIpv6');
   if (values.switch('dualStack')) return true;
   // An IPv6-only pod may have an IPv4 link-local address, through which it reaches hosts outside the cluster.
-  const [first = ''] = (addresses(networkNamespace) ?? []).filter((address) => !isLinkLocal(address));
+  const [firstAddress = ''] = (addresses(networkNamespace) ?? []).filter((address) => !isLinkLocal(address));
   // If the other network namespace is unknown, its IPv6 traffic must not bypass the proxy.
-  return networkNamespace === undefined ? isIPv6(first) : !isIPv4(first);
+  return networkNamespace === undefined ? isIPv6(firstAddress) : !isIPv4(firstAddress);
 }
 
 /** Empty variables are ignored. */
@@ -159,7 +162,7 @@ class GivenValues {
     if (!this.switch('nativeNftables')) return this.word('generation', ['g3', 'g4']) as RuleGeneration;
     const isNamed = this.#flags.generation !== undefined || !!this.#env[interceptionFlags.generation.variable];
     if (isNamed && this.word('generation', ['g3', 'g4']) === 'g3') {
-      this.#addError('generation', notAllowed('must be g4 with --native-nftables', 'g3'));
+      this.#addError('generation', disallowedValue('must be g4 with --native-nftables', 'g3'));
     }
     return 'g4';
   }
@@ -168,7 +171,10 @@ class GivenValues {
   loopbackRange(env: NodeJS.ProcessEnv): string {
     const range = env.ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR?.trim() || '127.0.0.1/32';
     if (!isCidr(range) || !isIPv4(addressOf(range))) {
-      this.errors.flag('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR', mustBe('an IPv4 range such as 127.0.0.1/32', range));
+      this.errors.addFlagError(
+        'ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR',
+        mustBe('an IPv4 range such as 127.0.0.1/32', range),
+      );
     }
     return range;
   }
@@ -177,13 +183,13 @@ class GivenValues {
     return this.number(name, { min: 1, max: 65535 });
   }
 
-  number(name: FlagName, { min, max, not }: { min: number; max: number; not?: number }): number {
+  number(name: FlagName, { min, max, not: excludedValue }: { min: number; max: number; not?: number }): number {
     const text = this.text(name);
     const value = Number(text);
     if (!/^(\d{1,10}|0x[\da-fA-F]{1,8})$/.test(text) || value < min || value > max) {
       this.#addError(name, outOfRange(`an integer from ${min} to ${max}`, text));
-    } else if (value === not) {
-      this.#addError(name, notAllowed('must not be the mark of connections from Envoy to itself', value));
+    } else if (value === excludedValue) {
+      this.#addError(name, disallowedValue('must not be the mark of connections from Envoy to itself', value));
     }
     return value;
   }
@@ -226,35 +232,35 @@ class GivenValues {
 
   ownerGroups(env: NodeJS.ProcessEnv): OwnerGroups {
     const include = env.ISTIO_OUTBOUND_OWNER_GROUPS?.trim() || '*';
-    const [variable, captured] =
+    const [variable, captureMode] =
       include === '*'
         ? (['ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE', 'all-but'] as const)
         : (['ISTIO_OUTBOUND_OWNER_GROUPS', 'only'] as const);
     const groups = listItems(env[variable] ?? '');
     for (const group of groups.filter((item) => !isOwnerName(item))) {
-      this.errors.flag(variable, mustBe('a list of group IDs or names', group));
+      this.errors.addFlagError(variable, mustBe('a list of group IDs or names', group));
     }
-    if (captured === 'only' && groups.length > maxOwnerGroups) {
-      this.errors.flag(variable, tooLarge(maxOwnerGroups, groups.length, 'groups'));
+    if (captureMode === 'only' && groups.length > maxOwnerGroups) {
+      this.errors.addFlagError(variable, tooLarge(maxOwnerGroups, groups.length, 'groups'));
     }
     // A list of only commas includes no group, so no traffic would be captured.
-    if (captured === 'only' && groups.length === 0) {
-      this.errors.flag(variable, mustBe('* or a list of groups', include));
+    if (captureMode === 'only' && groups.length === 0) {
+      this.errors.addFlagError(variable, mustBe('* or a list of groups', include));
     }
-    return { captured, groups };
+    return { captured: captureMode, groups };
   }
 
   /** Skips invalid ranges with a warning, as Istio does. */
   #rangesByFamily(name: FlagName): Record<IpFamily, string[]> {
     const validItems = listItems(this.text(name)).filter((item) => {
       // Node accepts a zone, but iptables does not.
-      const readable = isCidr(item) && !item.includes('%');
-      if (!readable) {
+      const isReadable = isCidr(item) && !item.includes('%');
+      if (!isReadable) {
         this.warnings.push(
           `${this.#sourceOf(name)}: ${mustBe('a range such as 10.0.0.0/8', item).message}; ignoring it`,
         );
       }
-      return readable;
+      return isReadable;
     });
     return {
       v4: validItems.filter((range) => isIPv4(addressOf(range))),
@@ -262,16 +268,16 @@ class GivenValues {
     };
   }
 
-  #list(name: FlagName, isGood: (item: string) => boolean, expected: string): string[] {
+  #list(name: FlagName, isValidItem: (item: string) => boolean, expected: string): string[] {
     const entries = listItems(this.text(name));
-    for (const item of entries.filter((one) => !isGood(one))) {
+    for (const item of entries.filter((invalidItem) => !isValidItem(invalidItem))) {
       this.#addError(name, mustBe(expected, item));
     }
     return entries;
   }
 
   #addError(name: FlagName, violation: FieldViolation): void {
-    this.errors.flag(this.#sourceOf(name), violation);
+    this.errors.addFlagError(this.#sourceOf(name), violation);
   }
 
   #sourceOf(name: FlagName): string {

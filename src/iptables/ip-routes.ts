@@ -1,6 +1,6 @@
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { CommandLine } from './rule-list.ts';
-import { inNetworkNamespace, run, runOrThrow } from './run-command.ts';
+import { run, runOrThrow, withNetworkNamespace } from './run-command.ts';
 
 /** IPv4 needs no route, because all of 127.0.0.0/8 belongs to `lo`. */
 const passthroughAddress = ['::6/128', 'dev', 'lo'];
@@ -19,7 +19,7 @@ export async function addRoutes(interception: Interception, network: Network): P
   const { mode, ipv6, tproxyMark: mark } = interception;
   const table = `${interception.tproxyRouteTable}`;
   const add = (command: CommandLine): Promise<unknown> =>
-    runOrThrow(inNetworkNamespace(network, command), { harmless: existsError });
+    runOrThrow(withNetworkNamespace(network, command), { harmless: existsError });
   if (ipv6) await add(ip('v6', 'addr', 'add', ...passthroughAddress));
   if (mode !== 'TPROXY') return;
   for (const family of ipv6 ? ipFamilies : (['v4'] as const)) {
@@ -40,7 +40,7 @@ export async function removeRoutes(
   table: number | undefined,
   network: Network,
 ): Promise<void> {
-  const remove = (command: CommandLine): Promise<unknown> => run(inNetworkNamespace(network, command));
+  const remove = (command: CommandLine): Promise<unknown> => run(withNetworkNamespace(network, command));
   for (const family of ipFamilies) {
     for (const rule of await redirectionMarkRules(family, marks, network)) {
       await remove(ip(family, 'rule', 'del', ...markRuleWords(rule)));
@@ -52,7 +52,7 @@ export async function removeRoutes(
 }
 
 export async function removePassthroughAddress(network: Network): Promise<void> {
-  await run(inNetworkNamespace(network, ip('v6', 'addr', 'del', ...passthroughAddress)));
+  await run(withNetworkNamespace(network, ip('v6', 'addr', 'del', ...passthroughAddress)));
 }
 
 export async function remainingRoutes(marks: readonly number[], network: Network): Promise<string[]> {
@@ -64,8 +64,10 @@ export async function remainingRoutes(marks: readonly number[], network: Network
 
 async function redirectionMarkRules(family: IpFamily, marks: readonly number[], network: Network): Promise<MarkRule[]> {
   const matchingRules = (await markRules(family, network)).filter(({ mark }) => marks.includes(mark));
-  const areOurs = await Promise.all(matchingRules.map(({ table }) => hasLocalRouteOnly(family, table, network)));
-  return matchingRules.filter((_, i) => areOurs[i]);
+  const leadToLocalRoute = await Promise.all(
+    matchingRules.map(({ table }) => hasLocalRouteOnly(family, table, network)),
+  );
+  return matchingRules.filter((_, i) => leadToLocalRoute[i]);
 }
 
 /** Ignores rules that match a mark partly. Empty if `ip` cannot list rules, such as without IPv6 in the kernel. */
@@ -83,7 +85,7 @@ async function hasLocalRouteOnly(family: IpFamily, table: string, network: Netwo
 
 /** busybox's `ip` in the image cannot print JSON. */
 async function listWithIp(family: IpFamily, ipArgs: string[], network: Network): Promise<string[]> {
-  const { exitCode, stdout } = await run(inNetworkNamespace(network, ip(family, ...ipArgs)));
+  const { exitCode, stdout } = await run(withNetworkNamespace(network, ip(family, ...ipArgs)));
   return exitCode === 0 ? stdout.split('\n').filter((line) => line.trim() !== '') : [];
 }
 

@@ -17,7 +17,12 @@ export interface MarkedRules {
 }
 
 /** The kernel limits chain names to 28 characters, interface names to 15. */
-export function markersFor({ excludeInterfaces, kubevirtInterfaces, dropInvalid, generation }: Interception): string[] {
+export function buildMarkers({
+  excludeInterfaces,
+  kubevirtInterfaces,
+  dropInvalid,
+  generation,
+}: Interception): string[] {
   return [
     ...new Set([
       ...excludeInterfaces.map((name) => `${excludedPrefix}${name}`),
@@ -27,11 +32,11 @@ export function markersFor({ excludeInterfaces, kubevirtInterfaces, dropInvalid,
   ];
 }
 
-export function isMarker(chain: string): boolean {
+export function isMarkerChain(chain: string): boolean {
   return chain === dropInvalidChain || chain.startsWith(excludedPrefix) || chain.startsWith(virtualMachinePrefix);
 }
 
-export function markedRules(chains: readonly SavedChain[]): MarkedRules {
+export function parseMarkers(chains: readonly SavedChain[]): MarkedRules {
   const names = chains.map(({ chain }) => chain);
   const withPrefix = (prefix: string): string[] =>
     names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));

@@ -1,11 +1,11 @@
 import { nftTables } from './nftables.ts';
-import { inNetworkNamespace, run, runOrThrow } from './run-command.ts';
+import { run, runOrThrow, withNetworkNamespace } from './run-command.ts';
 
 type Network = string | undefined;
 
 /** Names have the form `inet istio-proxy-nat`. Empty if nft is not installed. */
 export async function presentNftTables(network: Network): Promise<string[]> {
-  const { exitCode, stdout } = await run(inNetworkNamespace(network, { program: 'nft', args: ['list', 'tables'] }));
+  const { exitCode, stdout } = await run(withNetworkNamespace(network, { program: 'nft', args: ['list', 'tables'] }));
   if (exitCode !== 0) return [];
   return [...stdout.matchAll(/^table (\S+ (\S+))$/gm)]
     .filter(([, , name]) => nftTables.includes(name!))
@@ -21,7 +21,7 @@ export async function presentNftMarks(tables: readonly string[], network: Networ
 
 export async function nftTableText(table: string, network: Network): Promise<string> {
   return (
-    await run(inNetworkNamespace(network, { program: 'nft', args: ['-s', 'list', 'table', ...table.split(' ')] }))
+    await run(withNetworkNamespace(network, { program: 'nft', args: ['-s', 'list', 'table', ...table.split(' ')] }))
   ).stdout;
 }
 
@@ -31,5 +31,5 @@ export async function removeNftTables(tables: readonly string[], network: Networ
 
 /** @throws ChartpilotError IPTABLES_FAILED with the error output of nft */
 export async function applyNft(text: string, network: Network): Promise<void> {
-  await runOrThrow(inNetworkNamespace(network, { program: 'nft', args: ['-f', '-'] }), { input: text });
+  await runOrThrow(withNetworkNamespace(network, { program: 'nft', args: ['-f', '-'] }), { input: text });
 }

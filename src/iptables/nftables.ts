@@ -26,8 +26,8 @@ export function removalOf(names: readonly string[]): string {
   return names.map((name) => `add table inet ${name}\ndelete table inet ${name}\n`).join('');
 }
 
-function tableText(table: Table, all: readonly Rule[], interception: Interception): string {
-  const rules = all.filter((rule) => rule.table === table);
+function tableText(table: Table, allRules: readonly Rule[], interception: Interception): string {
+  const rules = allRules.filter((rule) => rule.table === table);
   if (rules.length === 0) return '';
   const chains = [...new Set(rules.map(({ chain }) => chain))];
   const texts = chains.map((name) =>
@@ -57,10 +57,10 @@ function orderRules(rules: readonly Rule[]): Rule[] {
   return orderedRules;
 }
 
-function indexOf(orderedRules: readonly Rule[], { family }: Rule, preceding: number): number {
+function indexOf(orderedRules: readonly Rule[], { family }: Rule, precedingCount: number): number {
   const families = family === undefined ? ipFamilies : [family];
-  const endIndexes = families.map((one) => {
-    const lastRule = rulesOfFamily(orderedRules, one)[preceding - 1];
+  const endIndexes = families.map((tableFamily) => {
+    const lastRule = rulesOfFamily(orderedRules, tableFamily)[precedingCount - 1];
     return lastRule === undefined ? 0 : orderedRules.indexOf(lastRule) + 1;
   });
   return Math.max(...endIndexes);
@@ -69,10 +69,10 @@ function indexOf(orderedRules: readonly Rule[], { family }: Rule, preceding: num
 /** @param v4Only excludes IPv6: in base chains without IPv6 rules, IPv6 packets pass unchanged */
 function ruleText({ family, matches, action }: Rule, v4Only: boolean): string {
   const hasAddress = matches.some(({ kind }) => kind === 'address');
-  const restricted: IpFamily | undefined = v4Only ? 'v4' : family;
+  const onlyFamily: IpFamily | undefined = v4Only ? 'v4' : family;
   const protocol = matches.find((match) => match.kind === 'protocol')?.protocol;
   return [
-    ...(restricted === undefined || hasAddress ? [] : [`meta nfproto ${restricted === 'v4' ? 'ipv4' : 'ipv6'}`]),
+    ...(onlyFamily === undefined || hasAddress ? [] : [`meta nfproto ${onlyFamily === 'v4' ? 'ipv4' : 'ipv6'}`]),
     ...matches.map((match) => matchText(match, family, protocol)),
     'counter',
     actionText(action, family),
@@ -85,7 +85,7 @@ function matchText(match: Match, family: IpFamily | undefined, protocol: string 
     case 'protocol':
       return `meta l4proto ${match.protocol}`;
     case 'port':
-      return `${protocol} ${match.side}port ${negation}${setOf(match.ports)}`;
+      return `${protocol} ${match.side}port ${negation}${portSetText(match.ports)}`;
     case 'address':
       return `${addressFamily(family)} ${match.side}addr ${negation}${match.range}`;
     case 'interface':
@@ -124,7 +124,7 @@ function actionText(action: Action, family: IpFamily | undefined): string {
   }
 }
 
-function setOf(ports: readonly number[]): string {
+function portSetText(ports: readonly number[]): string {
   return ports.length === 1 ? `${ports[0]}` : `{ ${[...new Set(ports)].join(', ')} }`;
 }
 

@@ -19,7 +19,7 @@ type Applicability = 'always' | 'sometimes' | 'never';
 
 interface SenderRule {
   readonly chain: string;
-  readonly holds: Applicability;
+  readonly applicability: Applicability;
   /** `return`, `accept`, `drop`, `redirect`, or a chain. */
   readonly target: string;
   /** `undefined` if the rule has another condition. */
@@ -42,9 +42,9 @@ export async function ownRedirection(sender: Sender): Promise<OwnRedirection> {
 
 /** @param rulesOfPrograms one rule set per family or program */
 export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[]): OwnRedirection {
-  const redirecting = rulesOfPrograms.filter((rules) => outcomeOf('output', rules) === 'redirected');
-  if (redirecting.length === 0) return { kind: 'none' };
-  const excludedOwners = redirecting
+  const redirectingRuleSets = rulesOfPrograms.filter((rules) => outcomeOf('output', rules) === 'redirected');
+  if (redirectingRuleSets.length === 0) return { kind: 'none' };
+  const excludedOwners = redirectingRuleSets
     .flat()
     .flatMap(({ owner, target }) => (target === 'return' && owner ? [owner] : []));
   return { kind: 'loop', excluded: [...new Set(excludedOwners)] };
@@ -52,14 +52,16 @@ export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[
 
 /** A rule that applies to some connections is both applied and skipped. */
 function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 'decided' | 'undecided' {
-  for (const { holds, target } of rules.filter((rule) => rule.chain === chain && rule.holds !== 'never')) {
+  for (const { applicability, target } of rules.filter(
+    (rule) => rule.chain === chain && rule.applicability !== 'never',
+  )) {
     if (target === 'redirect') {
       if (chain.startsWith('istio')) return 'redirected';
     } else if (target === 'return' || target === 'accept' || target === 'drop') {
-      if (holds === 'always') return target === 'return' ? 'undecided' : 'decided';
+      if (applicability === 'always') return target === 'return' ? 'undecided' : 'decided';
     } else {
       const ruleOutcome = outcomeOf(target, rules);
-      if (ruleOutcome === 'redirected' || (ruleOutcome === 'decided' && holds === 'always')) return ruleOutcome;
+      if (ruleOutcome === 'redirected' || (ruleOutcome === 'decided' && applicability === 'always')) return ruleOutcome;
     }
   }
   return 'undecided';
@@ -75,7 +77,7 @@ export function iptablesRules(savedText: string, sender: Sender): SenderRule[] {
         .filter((condition) => condition !== '' && !/^-m \w+$/.test(condition));
       return {
         chain: commonName(chain),
-        holds: all(conditionTexts.map((condition) => iptablesCondition(condition, sender))),
+        applicability: conjunctionOf(conditionTexts.map((condition) => iptablesCondition(condition, sender))),
         target: commonName(target.split(' ')[0]!),
         owner: /^-m owner --([ug]id)-owner (\S+)$/.exec(conditions)?.slice(1).join(' '),
       };
@@ -84,17 +86,17 @@ export function iptablesRules(savedText: string, sender: Sender): SenderRule[] {
 
 function iptablesCondition(condition: string, sender: Sender): Applicability {
   const [, negation, option, value = ''] = /^(! )?(-\S+) ?(.*)$/.exec(condition) ?? [];
-  if (option === '-p') return inverted(value === 'tcp' ? 'always' : 'never', negation);
-  if (option === '-o' && value === 'lo') return inverted('never', negation);
+  if (option === '-p') return invertIf(value === 'tcp' ? 'always' : 'never', negation);
+  if (option === '-o' && value === 'lo') return invertIf('never', negation);
   const kind = /^--([ug]id)-owner$/.exec(option ?? '')?.[1];
-  if (kind !== undefined) return inverted(matchesOwner(value, kind as OwnerKind, sender), negation);
+  if (kind !== undefined) return invertIf(matchesOwner(value, kind as OwnerKind, sender), negation);
   return 'sometimes';
 }
 
 export function nftRules(rulesetText: string, sender: Sender): SenderRule[] {
   const rules: SenderRule[] = [];
   let chain = '';
-  for (const line of rulesetText.split('\n').map((one) => one.trim())) {
+  for (const line of rulesetText.split('\n').map((outputLine) => outputLine.trim())) {
     chain = /^chain (\S+) \{$/.exec(line)?.[1] ?? chain;
     if (line.startsWith('type ')) continue;
     const [, conditions = '', action, next] =
@@ -106,7 +108,7 @@ export function nftRules(rulesetText: string, sender: Sender): SenderRule[] {
       .filter(Boolean);
     rules.push({
       chain,
-      holds: all(conditionTexts.map((condition) => nftCondition(condition, sender))),
+      applicability: conjunctionOf(conditionTexts.map((condition) => nftCondition(condition, sender))),
       target,
       owner: /^meta sk([ug]id) (\d+)$/.exec(conditions)?.slice(1).join(' '),
     });
@@ -117,28 +119,28 @@ export function nftRules(rulesetText: string, sender: Sender): SenderRule[] {
 function nftCondition(condition: string, sender: Sender): Applicability {
   const negation = condition.includes(' != ') ? '!' : undefined;
   const value = condition.split(' ').at(-1)!;
-  if (/^meta l4proto /.test(condition)) return inverted(value === 'tcp' ? 'always' : 'never', negation);
+  if (/^meta l4proto /.test(condition)) return invertIf(value === 'tcp' ? 'always' : 'never', negation);
   if (/^udp /.test(condition)) return 'never';
-  if (/^oifname /.test(condition) && value === '"lo"') return inverted('never', negation);
+  if (/^oifname /.test(condition) && value === '"lo"') return invertIf('never', negation);
   const kind = /^meta sk([ug]id) /.exec(condition)?.[1];
-  if (kind !== undefined) return inverted(matchesOwner(value, kind as OwnerKind, sender), negation);
+  if (kind !== undefined) return invertIf(matchesOwner(value, kind as OwnerKind, sender), negation);
   return 'sometimes';
 }
 
 /** @param value ID or ID range; names are not resolved */
 function matchesOwner(value: string, kind: OwnerKind, sender: Sender): Applicability {
-  const [first, last] = /^(\d+)(?:-(\d+))?$/.exec(value)?.slice(1) ?? [];
-  if (first === undefined) return 'sometimes';
+  const [firstId, lastId] = /^(\d+)(?:-(\d+))?$/.exec(value)?.slice(1) ?? [];
+  if (firstId === undefined) return 'sometimes';
   const id = sender[kind];
-  return id >= Number(first) && id <= Number(last ?? first) ? 'always' : 'never';
+  return id >= Number(firstId) && id <= Number(lastId ?? firstId) ? 'always' : 'never';
 }
 
-function inverted(holds: Applicability, negation: string | undefined): Applicability {
-  if (negation === undefined || holds === 'sometimes') return holds;
-  return holds === 'always' ? 'never' : 'always';
+function invertIf(applicability: Applicability, negation: string | undefined): Applicability {
+  if (negation === undefined || applicability === 'sometimes') return applicability;
+  return applicability === 'always' ? 'never' : 'always';
 }
 
-function all(conditions: readonly Applicability[]): Applicability {
+function conjunctionOf(conditions: readonly Applicability[]): Applicability {
   if (conditions.includes('never')) return 'never';
   return conditions.includes('sometimes') ? 'sometimes' : 'always';
 }

@@ -1,6 +1,6 @@
 /** The rules may come from any flags and generation of Istio. Chain, port, mark or `markers.ts` identify them, never the form alone. */
 import { dnsCapturePort } from './interception.ts';
-import { isMarker, type MarkedRules, markedRules } from './markers.ts';
+import { isMarkerChain, type MarkedRules, parseMarkers } from './markers.ts';
 import { isBuiltIn } from './rule.ts';
 import { logGroup } from './rule-list.ts';
 import { outboundMark } from './rules.ts';
@@ -28,16 +28,16 @@ const chainNames: ReadonlySet<string> = new Set([
 export function presentRedirection(savedRules: SavedRules, namedRedirection: NamedRedirection): PresentRedirection {
   const chains = savedRules.chains.filter(({ chain }) => isRedirectionChain(chain));
   const tproxyMarks = [...new Set([namedRedirection.tproxyMark, ...marksOf(savedRules)])];
-  const inBuiltIn = savedRules.rules.filter(({ chain }) => isBuiltIn(chain));
-  const recognized = new Set([
-    ...inBuiltIn.filter((rule) => isRedirectionChain(targetOf(rule)) || isLog(rule)),
+  const builtInChainRules = savedRules.rules.filter(({ chain }) => isBuiltIn(chain));
+  const redirectionRules = new Set([
+    ...builtInChainRules.filter((rule) => isRedirectionChain(targetOf(rule)) || isLog(rule)),
     ...dnsRules(savedRules),
-    ...inBuiltIn.filter((rule) => isTproxyRule(rule, tproxyMarks)),
+    ...builtInChainRules.filter((rule) => isTproxyRule(rule, tproxyMarks)),
   ]);
-  for (const rule of markedRulesOf(savedRules, namedRedirection)) recognized.add(rule);
+  for (const rule of markedRulesOf(savedRules, namedRedirection)) redirectionRules.add(rule);
   return {
     chains,
-    rules: inBuiltIn.filter((rule) => recognized.has(rule)),
+    rules: builtInChainRules.filter((rule) => redirectionRules.has(rule)),
     references: savedRules.rules.filter(
       (rule) => !isBuiltIn(rule.chain) && !isRedirectionChain(rule.chain) && isRedirectionChain(targetOf(rule)),
     ),
@@ -50,7 +50,7 @@ export function isPresent({ chains, rules, references }: PresentRedirection): bo
 }
 
 function isRedirectionChain(chain: string): boolean {
-  return chainNames.has(chain) || isMarker(chain);
+  return chainNames.has(chain) || isMarkerChain(chain);
 }
 
 function targetOf({ text }: SavedRule): string {
@@ -127,11 +127,11 @@ function natDnsRules(savedRules: SavedRules, proxies: ReadonlySet<string>): Save
   const dnsReturnRules: SavedRule[] = [];
   for (const [i, rule] of [...output.entries()].reverse()) {
     const ownerId = queryReturn.exec(textWithoutPortMatches(rule))?.[1];
-    const next = output.slice(i + 1).find((one) => !isLog(one));
-    const isBeforeOurs = lacksOutputChain && next !== undefined && dnsReturnRules.includes(next);
+    const next = output.slice(i + 1).find((candidateRule) => !isLog(candidateRule));
+    const precedesOwnRule = lacksOutputChain && next !== undefined && dnsReturnRules.includes(next);
     if (
       queryRedirect.test(textWithoutPortMatches(rule)) ||
-      (ownerId !== undefined && (owners.has(ownerId) || isBeforeOurs))
+      (ownerId !== undefined && (owners.has(ownerId) || precedesOwnRule))
     ) {
       dnsReturnRules.push(rule);
     }
@@ -170,15 +170,15 @@ function isTproxyRule(rule: SavedRule, marks: readonly number[]): boolean {
 
 /** An equal rule of another program stays, because each marker records one rule. */
 function markedRulesOf(savedRules: SavedRules, { unrecorded }: NamedRedirection): SavedRule[] {
-  const hasRecords = savedRules.chains.some(({ chain }) => isMarker(chain));
+  const hasRecords = savedRules.chains.some(({ chain }) => isMarkerChain(chain));
   const isUnrecorded = !hasRecords && savedRules.chains.some(({ chain }) => chainNames.has(chain));
   const { excludedInterfaces, kubevirtInterfaces, dropInvalid } =
-    isUnrecorded && unrecorded !== undefined ? unrecorded : markedRules(savedRules.chains);
+    isUnrecorded && unrecorded !== undefined ? unrecorded : parseMarkers(savedRules.chains);
   const foundRules: SavedRule[] = [];
   // The redirection appended its rule, so the last of equal rules is its own.
   const addRule = (table: string, chain: string, text: string): void => {
     const rule = rulesOfChain(savedRules, table, chain).findLast(
-      (one) => one.text === text && !foundRules.includes(one),
+      (foundRule) => foundRule.text === text && !foundRules.includes(foundRule),
     );
     if (rule !== undefined) foundRules.push(rule);
   };

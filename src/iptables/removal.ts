@@ -8,7 +8,7 @@ export function removalText({ chains, rules, references }: PresentRedirection): 
     references.some((rule) => rule.table === table && rule.text.split(' ').includes(chain));
   return tables
     .flatMap((table) => {
-      const chainsOfTable = chains.filter((one) => one.table === table);
+      const chainsOfTable = chains.filter((savedChain) => savedChain.table === table);
       return [
         `* ${table}`,
         ...deletions(rules.filter((rule) => rule.table === table)),
@@ -23,9 +23,9 @@ export function removalText({ chains, rules, references }: PresentRedirection): 
 
 /** Duplicates are deleted by number: deletion by text removes the first, which may belong to another program. */
 function deletions(rules: readonly SavedRule[]): string[] {
-  const repeated = rules.filter(({ isRepeated }) => isRepeated).sort((one, other) => other.number - one.number);
+  const repeatedRules = rules.filter(({ isRepeated }) => isRepeated).sort((one, other) => other.number - one.number);
   return [
-    ...repeated.map(({ chain, number }) => `-D ${chain} ${number}`),
+    ...repeatedRules.map(({ chain, number }) => `-D ${chain} ${number}`),
     ...rules.filter(({ isRepeated }) => !isRepeated).map(({ chain, text }) => `-D ${chain} ${text}`),
   ];
 }

@@ -15,11 +15,11 @@ import { programOf } from './rule-list.ts';
 import {
   type CommandResult,
   commandError,
-  inNetworkNamespace,
   isNotInstalled,
   requireNetAdmin,
   run,
   runOrThrow,
+  withNetworkNamespace,
 } from './run-command.ts';
 import { parseSavedRules, type SavedRules } from './saved-rules.ts';
 
@@ -66,7 +66,7 @@ export async function presentIn(target: RemovalTarget): Promise<PresentState> {
   const nftTables = await presentNftTables(target.networkNamespace);
   const [v4, v6] = await Promise.all(
     ipFamilies.map(async (family) =>
-      presentRedirection(await savedRules(target, family), namedBy(target.interception)),
+      presentRedirection(await savedRules(target, family), namedRedirectionOf(target.interception)),
     ),
   );
   const nftMarks = await presentNftMarks(nftTables, target.networkNamespace);
@@ -77,7 +77,7 @@ export function isRedirected({ families }: PresentState): boolean {
   return ipFamilies.some((family) => isPresent(families[family]));
 }
 
-function namedBy(interception: Interception): NamedRedirection {
+function namedRedirectionOf(interception: Interception): NamedRedirection {
   const { excludeInterfaces: excludedInterfaces, kubevirtInterfaces, generation, tproxyMark } = interception;
   const dropInvalid = interception.dropInvalid && generation === 'g3';
   return { tproxyMark, unrecorded: { excludedInterfaces, kubevirtInterfaces, dropInvalid } };
@@ -93,16 +93,16 @@ export async function savedRules(target: RemovalTarget, family: IpFamily): Promi
 }
 
 export async function savedText({ networkNamespace }: RemovalTarget, family: IpFamily): Promise<string> {
-  const command = inNetworkNamespace(networkNamespace, { program: `${programOf(family)}-save`, args: [] });
-  const finished = await run(command);
-  if (finished.exitCode === 0) return finished.stdout;
-  if (family === 'v6' || (isNotInstalled(finished) && (await hasNft(networkNamespace)))) return '';
-  throw commandError(command, finished);
+  const command = withNetworkNamespace(networkNamespace, { program: `${programOf(family)}-save`, args: [] });
+  const commandResult = await run(command);
+  if (commandResult.exitCode === 0) return commandResult.stdout;
+  if (family === 'v6' || (isNotInstalled(commandResult) && (await hasNft(networkNamespace)))) return '';
+  throw commandError(command, commandResult);
 }
 
 async function hasNft(networkNamespace: string | undefined): Promise<boolean> {
   const version: CommandResult = await run(
-    inNetworkNamespace(networkNamespace, { program: 'nft', args: ['--version'] }),
+    withNetworkNamespace(networkNamespace, { program: 'nft', args: ['--version'] }),
   );
   return !isNotInstalled(version);
 }
@@ -135,7 +135,7 @@ async function removeRules(
   const text = removalText(presentRules);
   if (text === '') return;
   const program = `${programOf(family)}-restore`;
-  await runOrThrow(inNetworkNamespace(networkNamespace, { program, args: ['--noflush'] }), { input: text });
+  await runOrThrow(withNetworkNamespace(networkNamespace, { program, args: ['--noflush'] }), { input: text });
 }
 
 async function removalPlan(order: InterceptionOrder): Promise<string> {

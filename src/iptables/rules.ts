@@ -9,7 +9,7 @@ const output = 'ISTIO_OUTPUT';
 const outputDns = 'ISTIO_OUTPUT_DNS';
 const redirect = 'ISTIO_REDIRECT';
 const inboundRedirect = 'ISTIO_IN_REDIRECT';
-const divert = 'ISTIO_DIVERT';
+const divertChain = 'ISTIO_DIVERT';
 const tproxy = 'ISTIO_TPROXY';
 const drop = 'ISTIO_DROP';
 
@@ -22,24 +22,24 @@ const hostBits: Readonly<Record<IpFamily, number>> = { v4: 32, v6: 128 };
 
 const tcp: Match = { kind: 'protocol', protocol: 'tcp' };
 const udp: Match = { kind: 'protocol', protocol: 'udp' };
-const viaLoopback: Match = { kind: 'interface', direction: 'o', name: 'lo' };
-const fromLoopback: Match = { kind: 'interface', direction: 'i', name: 'lo' };
-const established: Match = { kind: 'connectionState', states: ['RELATED', 'ESTABLISHED'] };
+const outputLoopbackMatch: Match = { kind: 'interface', direction: 'o', name: 'lo' };
+const inputLoopbackMatch: Match = { kind: 'interface', direction: 'i', name: 'lo' };
+const establishedMatch: Match = { kind: 'connectionState', states: ['RELATED', 'ESTABLISHED'] };
 const dport = (...ports: number[]): Match => ({ kind: 'port', side: 'd', ports });
 const notDport = (...ports: number[]): Match => ({ kind: 'port', side: 'd', ports, not: true });
 const sport = (port: number): Match => ({ kind: 'port', side: 's', ports: [port] });
-const to = (range: string): Match => ({ kind: 'address', side: 'd', range });
-const notTo = (range: string): Match => ({ kind: 'address', side: 'd', range, not: true });
-const from = (range: string): Match => ({ kind: 'address', side: 's', range });
-const fromInterface = (name: string): Match => ({ kind: 'interface', direction: 'i', name });
+const destinationRange = (range: string): Match => ({ kind: 'address', side: 'd', range });
+const notDestinationRange = (range: string): Match => ({ kind: 'address', side: 'd', range, not: true });
+const sourceRange = (range: string): Match => ({ kind: 'address', side: 's', range });
+const inputInterface = (name: string): Match => ({ kind: 'interface', direction: 'i', name });
 const ownerMatch = ({ kind, id }: Owner): Match => ({ kind: 'owner', owner: kind, id });
 const notOwnedBy = ({ kind, id }: Owner): Match => ({ kind: 'owner', owner: kind, id, not: true });
 const markMatch = (mark: number): Match => ({ kind: 'mark', mark });
 
 const returns: Action = { kind: 'return' };
 const jump = (chain: string): Action => ({ kind: 'jump', chain });
-const redirectTo = (port: number): Action => ({ kind: 'redirect', port });
-const inZone = (zone: number): Action => ({ kind: 'zone', zone });
+const redirectAction = (port: number): Action => ({ kind: 'redirect', port });
+const zoneAction = (zone: number): Action => ({ kind: 'zone', zone });
 
 interface Owner {
   readonly kind: OwnerKind;
@@ -52,10 +52,10 @@ const ruleIn =
   (chain, matches, action) => ({ table, chain, matches, action });
 const nat = ruleIn('nat');
 const mangle = ruleIn('mangle');
-const raw = ruleIn('raw');
-const inserted = (position: number, rule: Rule): Rule => ({ ...rule, position });
+const rawTableRule = ruleIn('raw');
+const withPosition = (position: number, rule: Rule): Rule => ({ ...rule, position });
 
-function perFamily(rulesOf: (family: IpFamily) => Rule | readonly Rule[]): Rule[] {
+function rulesPerFamily(rulesOf: (family: IpFamily) => Rule | readonly Rule[]): Rule[] {
   return ipFamilies.flatMap((family) => [rulesOf(family)].flat().map((rule): Rule => ({ ...rule, family })));
 }
 
@@ -65,21 +65,21 @@ export function interceptionRules(interception: Interception): Rule[] {
   const localhost = localhostOf(interception);
   const rules = [
     ...excludedInterfaces(interception), // 1
-    ...kubevirtInterfaces.map((nic) => inserted(1, nat('PREROUTING', [fromInterface(nic)], returns))), // 2
-    ...dropInvalid(interception), // 3
+    ...kubevirtInterfaces.map((nic) => withPosition(1, nat('PREROUTING', [inputInterface(nic)], returns))), // 2
+    ...dropInvalidRules(interception), // 3
     ...redirectChains(interception), // 4
     ...inboundRules(interception), // 5, 6, 7
     nat('OUTPUT', generation === 'g3' ? [tcp] : [], jump(output)), // 8
     ...outboundPortsExclude.flatMap((port) =>
       protocolsOf(interception).map((p) => nat(output, [p, dport(port)], returns)),
     ), // 9
-    ...perFamily((family) => nat(output, [viaLoopback, from(passthrough[family])], returns)), // 10
+    ...rulesPerFamily((family) => nat(output, [outputLoopbackMatch, sourceRange(passthrough[family])], returns)), // 10
     ...owners(interception).flatMap((owner) => proxyTraffic(interception, owner)), // 11, 12
     ...ownerGroupMatches(interception).map((matches) => nat(output, matches, returns)), // 13
     ...(interception.redirectDns ? dnsRules(interception) : []), // 14, 19 of G4
-    ...perFamily((family) => nat(output, [to(localhost[family])], returns)), // 15
-    ...perFamily((family) =>
-      interception.outboundRangesExclude[family].map((range) => nat(output, [to(range)], returns)),
+    ...rulesPerFamily((family) => nat(output, [destinationRange(localhost[family])], returns)), // 15
+    ...rulesPerFamily((family) =>
+      interception.outboundRangesExclude[family].map((range) => nat(output, [destinationRange(range)], returns)),
     ), // 16
     ...interception.outboundPorts.map((port) => nat(output, [tcp, dport(port)], jump(redirect))), // 17
     ...outboundRanges(interception), // 18
@@ -102,14 +102,14 @@ function protocolsOf({ generation }: Interception): Match[] {
 function excludedInterfaces({ excludeInterfaces, mode }: Interception): Rule[] {
   const rulesInTable = (table: Table): Rule[] =>
     excludeInterfaces.flatMap((name) => [
-      ruleIn(table)('PREROUTING', [fromInterface(name)], returns),
+      ruleIn(table)('PREROUTING', [inputInterface(name)], returns),
       ruleIn(table)('OUTPUT', [{ kind: 'interface', direction: 'o', name }], returns),
     ]);
   return mode === 'TPROXY' ? [...rulesInTable('nat'), ...rulesInTable('mangle')] : rulesInTable('nat');
 }
 
 /** On out-of-window packets, the kernel would reset the application's connection. */
-function dropInvalid({ dropInvalid: isEnabled, generation }: Interception): Rule[] {
+function dropInvalidRules({ dropInvalid: isEnabled, generation }: Interception): Rule[] {
   if (!isEnabled) return [];
   const invalidState: Match = { kind: 'connectionState', states: ['INVALID'] };
   if (generation === 'g3') return [mangle('PREROUTING', [invalidState], { kind: 'drop' })];
@@ -119,8 +119,8 @@ function dropInvalid({ dropInvalid: isEnabled, generation }: Interception): Rule
 function redirectChains({ inboundTunnelPort, proxyPort, inboundCapturePort }: Interception): Rule[] {
   return [
     nat(inbound, [tcp, dport(inboundTunnelPort)], returns),
-    nat(redirect, [tcp], redirectTo(proxyPort)),
-    nat(inboundRedirect, [tcp], redirectTo(inboundCapturePort)),
+    nat(redirect, [tcp], redirectAction(proxyPort)),
+    nat(inboundRedirect, [tcp], redirectAction(inboundCapturePort)),
   ];
 }
 
@@ -131,7 +131,10 @@ function inboundRules(interception: Interception): Rule[] {
   // Only the first packet needs the proxy's port: established connections already have a socket.
   const capture = (...port: Match[]): Rule[] =>
     mode === 'TPROXY'
-      ? [mangle(inbound, [tcp, ...port, established], jump(divert)), mangle(inbound, [tcp, ...port], jump(tproxy))]
+      ? [
+          mangle(inbound, [tcp, ...port, establishedMatch], jump(divertChain)),
+          mangle(inbound, [tcp, ...port], jump(tproxy)),
+        ]
       : [nat(inbound, [tcp, ...port], jump(inboundRedirect))];
   return [
     ...(mode === 'TPROXY' ? tproxyChains(interception) : []),
@@ -145,10 +148,10 @@ function inboundRules(interception: Interception): Rule[] {
 function tproxyChains(interception: Interception): Rule[] {
   const { tproxyMark: mark, inboundCapturePort: port } = interception;
   return [
-    mangle(divert, [], { kind: 'setMark', mark }),
-    mangle(divert, [], { kind: 'accept' }),
-    ...perFamily((family) =>
-      mangle(tproxy, [notTo(localhostOf(interception)[family]), tcp], { kind: 'tproxy', port, mark }),
+    mangle(divertChain, [], { kind: 'setMark', mark }),
+    mangle(divertChain, [], { kind: 'accept' }),
+    ...rulesPerFamily((family) =>
+      mangle(tproxy, [notDestinationRange(localhostOf(interception)[family]), tcp], { kind: 'tproxy', port, mark }),
     ),
   ];
 }
@@ -166,15 +169,15 @@ function owners({ proxyUids, proxyGids }: Interception): Owner[] {
  */
 function proxyTraffic(interception: Interception, owner: Owner): Rule[] {
   const { redirectDns, outboundRanges: ranges } = interception;
-  const hasLoopbackRange = [ranges.v4, ranges.v6].some((range) => range !== '*' && range.some(leadsToLoopback));
-  const notDns = redirectDns ? [tcp, notDport(53)] : [];
+  const hasLoopbackRange = [ranges.v4, ranges.v6].some((range) => range !== '*' && range.some(startsInLoopback));
+  const notDnsMatches = redirectDns ? [tcp, notDport(53)] : [];
   return [
-    ...perFamily((family) =>
+    ...rulesPerFamily((family) =>
       nat(
         output,
         [
-          viaLoopback,
-          notTo(localhostOf(interception)[family]),
+          outputLoopbackMatch,
+          notDestinationRange(localhostOf(interception)[family]),
           ...selfTrafficMatches(interception, owner.kind),
           ownerMatch(owner),
         ],
@@ -182,7 +185,7 @@ function proxyTraffic(interception: Interception, owner: Owner): Rule[] {
       ),
     ),
     // Queries to a name server on loopback go through the agent like all other queries.
-    ...(hasLoopbackRange ? [] : [nat(output, [viaLoopback, ...notDns, notOwnedBy(owner)], returns)]),
+    ...(hasLoopbackRange ? [] : [nat(output, [outputLoopbackMatch, ...notDnsMatches, notOwnedBy(owner)], returns)]),
     nat(output, [ownerMatch(owner)], returns),
   ];
 }
@@ -193,7 +196,7 @@ function selfTrafficMatches({ generation, redirectDns, inboundTunnelPort }: Inte
   return redirectDns && kind === 'uid' ? [tcp, notDport(53)] : [];
 }
 
-function leadsToLoopback(range: string): boolean {
+function startsInLoopback(range: string): boolean {
   return isLoopback(range.slice(0, range.indexOf('/')));
 }
 
@@ -202,51 +205,57 @@ function ownerGroupMatches({ ownerGroups: { captured, groups } }: Interception):
   return [groups.map((id) => notOwnedBy({ kind: 'gid', id }))];
 }
 
-function perServer(
+function rulesPerDnsServer(
   interception: Interception,
   rulesOf: (toServer: Match[], fromServer: Match[]) => readonly Rule[],
 ): Rule[] {
   if (interception.captureAllDns) return [...rulesOf([], [])];
-  return perFamily((family) =>
+  return rulesPerFamily((family) =>
     interception.dnsServers[family].flatMap((server) => {
       const range = `${server}/${hostBits[family]}`;
-      return rulesOf([to(range)], [from(range)]);
+      return rulesOf([destinationRange(range)], [sourceRange(range)]);
     }),
   );
 }
 
-const overTcp = [tcp, dport(53)];
-const overUdp = [udp, dport(53)];
+const tcpDnsMatches = [tcp, dport(53)];
+const udpDnsMatches = [udp, dport(53)];
 
 /** G3 captures DNS over TCP in ISTIO_OUTPUT, and over UDP in OUTPUT; G4 captures both in a separate chain. */
 function dnsRules(interception: Interception): Rule[] {
-  const redirection = redirectTo(dnsCapturePort);
+  const redirection = redirectAction(dnsCapturePort);
   const capture = (chain: string, query: readonly Match[]): Rule[] =>
-    perServer(interception, (server) => [nat(chain, [...query, ...server], redirection)]);
-  if (interception.generation === 'g3') return capture(output, overTcp);
+    rulesPerDnsServer(interception, (server) => [nat(chain, [...query, ...server], redirection)]);
+  if (interception.generation === 'g3') return capture(output, tcpDnsMatches);
   return [
-    ...ifServers(interception, nat(output, [], jump(outputDns))),
-    ...capture(outputDns, overTcp),
-    ...capture(outputDns, overUdp),
-    raw('OUTPUT', [], jump(outputDns)),
+    ...rulesForDnsServers(interception, nat(output, [], jump(outputDns))),
+    ...capture(outputDns, tcpDnsMatches),
+    ...capture(outputDns, udpDnsMatches),
+    rawTableRule('OUTPUT', [], jump(outputDns)),
     ...connectionZones(interception, outputDns),
-    ...ifServers(interception, raw('PREROUTING', [], jump(inbound))),
-    ...perServer(interception, (_, server) => [raw(inbound, [udp, sport(53), ...server], inZone(1))]),
+    ...rulesForDnsServers(interception, rawTableRule('PREROUTING', [], jump(inbound))),
+    ...rulesPerDnsServer(interception, (_, server) => [
+      rawTableRule(inbound, [udp, sport(53), ...server], zoneAction(1)),
+    ]),
   ];
 }
 
 /** In a family without name servers, the rule would jump to a chain without rules. */
-function ifServers(interception: Interception, rule: Rule): Rule[] {
+function rulesForDnsServers(interception: Interception, rule: Rule): Rule[] {
   if (interception.captureAllDns) return [rule];
-  return perFamily((family) => (interception.dnsServers[family].length === 0 ? [] : rule));
+  return rulesPerFamily((family) => (interception.dnsServers[family].length === 0 ? [] : rule));
 }
 
 function dnsOverUdp(interception: Interception): Rule[] {
   return [
-    ...owners(interception).map((owner) => nat('OUTPUT', [...overUdp, ownerMatch(owner)], returns)),
-    ...ownerGroupMatches(interception).map((matches) => nat('OUTPUT', [...overUdp, ...matches], returns)),
-    ...perServer(interception, (server) => [nat('OUTPUT', [...overUdp, ...server], redirectTo(dnsCapturePort))]),
-    ...connectionZones(interception, 'OUTPUT', (server) => [raw('PREROUTING', [udp, sport(53), ...server], inZone(1))]),
+    ...owners(interception).map((owner) => nat('OUTPUT', [...udpDnsMatches, ownerMatch(owner)], returns)),
+    ...ownerGroupMatches(interception).map((matches) => nat('OUTPUT', [...udpDnsMatches, ...matches], returns)),
+    ...rulesPerDnsServer(interception, (server) => [
+      nat('OUTPUT', [...udpDnsMatches, ...server], redirectAction(dnsCapturePort)),
+    ]),
+    ...connectionZones(interception, 'OUTPUT', (server) => [
+      rawTableRule('PREROUTING', [udp, sport(53), ...server], zoneAction(1)),
+    ]),
   ];
 }
 
@@ -261,11 +270,11 @@ function connectionZones(
 ): Rule[] {
   return [
     ...owners(interception).flatMap((owner) => [
-      raw(chain, [...overUdp, ownerMatch(owner)], inZone(1)),
-      raw(chain, [udp, sport(dnsCapturePort), ownerMatch(owner)], inZone(2)),
+      rawTableRule(chain, [...udpDnsMatches, ownerMatch(owner)], zoneAction(1)),
+      rawTableRule(chain, [udp, sport(dnsCapturePort), ownerMatch(owner)], zoneAction(2)),
     ]),
-    ...perServer(interception, (server, fromServer) => [
-      raw(chain, [...overUdp, ...server], inZone(2)),
+    ...rulesPerDnsServer(interception, (server, fromServer) => [
+      rawTableRule(chain, [...udpDnsMatches, ...server], zoneAction(2)),
       ...responses(fromServer),
     ]),
   ];
@@ -273,13 +282,18 @@ function connectionZones(
 
 function outboundRanges({ outboundRanges: ranges, kubevirtInterfaces }: Interception): Rule[] {
   const fromVirtualMachines = (...range: Match[]): Rule[] =>
-    kubevirtInterfaces.map((nic) => inserted(1, nat('PREROUTING', [fromInterface(nic), ...range], jump(redirect))));
+    kubevirtInterfaces.map((nic) =>
+      withPosition(1, nat('PREROUTING', [inputInterface(nic), ...range], jump(redirect))),
+    );
   if (ranges.v4 === '*' && ranges.v6 === '*') return [nat(output, [], jump(redirect)), ...fromVirtualMachines()];
-  return perFamily((family) => {
+  return rulesPerFamily((family) => {
     const familyRanges = ranges[family];
     if (familyRanges === '*' || familyRanges.length === 0) return [];
     return [
-      ...familyRanges.flatMap((range) => [...fromVirtualMachines(to(range)), nat(output, [to(range)], jump(redirect))]),
+      ...familyRanges.flatMap((range) => [
+        ...fromVirtualMachines(destinationRange(range)),
+        nat(output, [destinationRange(range)], jump(redirect)),
+      ]),
       nat(output, [], returns),
     ];
   });
@@ -288,23 +302,25 @@ function outboundRanges({ outboundRanges: ranges, kubevirtInterfaces }: Intercep
 function tproxyMarks(interception: Interception): Rule[] {
   const { tproxyMark: mark } = interception;
   const localhost = localhostOf(interception);
-  const notOutbound: Match = { kind: 'mark', mark: outboundMark, not: true };
+  const notOutboundMark: Match = { kind: 'mark', mark: outboundMark, not: true };
   return [
     // Envoy set this mark on connections from the client's address, so that responses return to it.
     mangle('PREROUTING', [tcp, markMatch(mark)], { kind: 'saveMark' }),
-    mangle('OUTPUT', [tcp, viaLoopback, markMatch(mark)], returns),
+    mangle('OUTPUT', [tcp, outputLoopbackMatch, markMatch(mark)], returns),
     ...owners(interception).flatMap((owner) =>
-      perFamily((family) =>
-        mangle('OUTPUT', [notTo(localhost[family]), tcp, viaLoopback, ownerMatch(owner)], {
+      rulesPerFamily((family) =>
+        mangle('OUTPUT', [notDestinationRange(localhost[family]), tcp, outputLoopbackMatch, ownerMatch(owner)], {
           kind: 'setMark',
           mark: outboundMark,
         }),
       ),
     ),
     mangle('OUTPUT', [tcp, { kind: 'connectionMark', mark }], { kind: 'restoreMark' }),
-    inserted(1, mangle(inbound, [tcp, markMatch(mark)], returns)),
-    ...perFamily((family) => inserted(2, mangle(inbound, [tcp, from(passthrough[family]), fromLoopback], returns))),
-    inserted(3, mangle(inbound, [tcp, fromLoopback, notOutbound], returns)),
+    withPosition(1, mangle(inbound, [tcp, markMatch(mark)], returns)),
+    ...rulesPerFamily((family) =>
+      withPosition(2, mangle(inbound, [tcp, sourceRange(passthrough[family]), inputLoopbackMatch], returns)),
+    ),
+    withPosition(3, mangle(inbound, [tcp, inputLoopbackMatch, notOutboundMark], returns)),
   ];
 }
 

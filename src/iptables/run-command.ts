@@ -22,7 +22,7 @@ const lockedExitCode = 4;
 const absentExitCode = 127;
 
 /** The programs are those of the current mount namespace. */
-export function inNetworkNamespace(networkNamespace: string | undefined, command: CommandLine): CommandLine {
+export function withNetworkNamespace(networkNamespace: string | undefined, command: CommandLine): CommandLine {
   if (networkNamespace === undefined) return command;
   return { program: 'nsenter', args: [`--net=${networkNamespace}`, '--', command.program, ...command.args] };
 }
@@ -34,9 +34,9 @@ export function isNotInstalled({ exitCode, stderr }: CommandResult): boolean {
 
 /** @throws ChartpilotError IPTABLES_FAILED unless the command succeeds or its error output matches `harmless` */
 export async function runOrThrow(command: CommandLine, { harmless, input }: RunOptions = {}): Promise<CommandResult> {
-  const finished = await run(command, input);
-  if (finished.exitCode === 0 || harmless?.test(finished.stderr)) return finished;
-  throw commandError(command, finished);
+  const commandResult = await run(command, input);
+  if (commandResult.exitCode === 0 || harmless?.test(commandResult.stderr)) return commandResult;
+  throw commandError(command, commandResult);
 }
 
 interface RunOptions {
@@ -48,9 +48,9 @@ interface RunOptions {
 export async function run(command: CommandLine, input?: string): Promise<CommandResult> {
   const startedAt = performance.now();
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
-    const finished = await runOnce(command, input);
-    const isLocked = finished.exitCode === lockedExitCode && finished.stderr.includes('xtables lock');
-    if (!isLocked || performance.now() - startedAt + pauseMs > maxLockMs) return finished;
+    const commandResult = await runOnce(command, input);
+    const isLocked = commandResult.exitCode === lockedExitCode && commandResult.stderr.includes('xtables lock');
+    if (!isLocked || performance.now() - startedAt + pauseMs > maxLockMs) return commandResult;
     await sleep(pauseMs);
   }
 }
@@ -64,11 +64,11 @@ async function runOnce({ program, args }: CommandLine, input: string | undefined
   return exitCode === undefined ? { exitCode: 1, stdout, stderr: shortMessage ?? '' } : { exitCode, stdout, stderr };
 }
 
-export function commandError(command: CommandLine, finished: CommandResult): ChartpilotError {
-  const { exitCode, stderr } = finished;
+export function commandError(command: CommandLine, commandResult: CommandResult): ChartpilotError {
+  const { exitCode, stderr } = commandResult;
   const output = stderr.trim() || 'no error output';
   return new ChartpilotError('IPTABLES_FAILED', `${commandText(command)}: exit code ${exitCode}: ${output}`, {
-    hint: isNotInstalled(finished)
+    hint: isNotInstalled(commandResult)
       ? 'Install it (Debian: apt-get install iptables iproute2, and nftables for --native-nftables).'
       : 'If rules are already present, remove them with `pilot-agent istio-clean-iptables`.',
   });
@@ -78,12 +78,12 @@ const netAdmin = 1n << 12n;
 
 /** A container may have the capability without being root, and root may lack it. */
 export function hasNetAdmin(): boolean {
-  const capabilities = /^CapEff:\s*([\da-f]+)$/im.exec(ownStatus())?.[1] ?? '0';
+  const capabilities = /^CapEff:\s*([\da-f]+)$/im.exec(readProcessStatus())?.[1] ?? '0';
   return (BigInt(`0x${capabilities}`) & netAdmin) !== 0n;
 }
 
 /** Returns an empty text without /proc, as on macOS. */
-function ownStatus(): string {
+function readProcessStatus(): string {
   try {
     return readFileSync('/proc/self/status', 'utf8');
   } catch {

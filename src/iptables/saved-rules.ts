@@ -18,7 +18,7 @@ export interface SavedRules {
 
 export function parseSavedRules(savedText: string): SavedRules {
   const chains: SavedChain[] = [];
-  const lines: Pick<SavedRule, 'table' | 'chain' | 'text' | 'number'>[] = [];
+  const savedLines: Pick<SavedRule, 'table' | 'chain' | 'text' | 'number'>[] = [];
   const lengths = new Map<string, number>();
   const copies = new Map<string, number>();
   const count = (counts: Map<string, number>, key: string): number => {
@@ -31,11 +31,11 @@ export function parseSavedRules(savedText: string): SavedRules {
     if (tableName !== undefined) table = tableName;
     else if (chain !== undefined) chains.push({ table, chain });
     else if (appendedTo !== undefined) {
-      lines.push({ table, chain: appendedTo, text, number: count(lengths, `${table} ${appendedTo}`) });
+      savedLines.push({ table, chain: appendedTo, text, number: count(lengths, `${table} ${appendedTo}`) });
       count(copies, `${table} ${appendedTo} ${text}`);
     }
   }
   const isRepeated = (line: Omit<SavedRule, 'isRepeated'>): boolean =>
     copies.get(`${line.table} ${line.chain} ${line.text}`)! > 1;
-  return { chains, rules: lines.map((line) => ({ ...line, isRepeated: isRepeated(line) })) };
+  return { chains, rules: savedLines.map((line) => ({ ...line, isRepeated: isRepeated(line) })) };
 }

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import type { InterceptionOrder } from './interception-settings.ts';
 
-const betweenTriesMs = 1_000;
+const retryIntervalMs = 1_000;
 const addressesByFamily = {
   v4: { listen: '127.0.0.1', from: '127.0.0.1', to: '127.0.0.6' },
   v6: { listen: '::1', from: '::1', to: '::6' },
@@ -28,14 +28,20 @@ export async function validateInterception({
     for (const port of new Set([interception.proxyPort, interception.inboundCapturePort])) {
       servers.push(await listening(listen, port));
     }
-    await asProxy(interception.proxyUids[0]!, async () => {
+    await runAsProxy(interception.proxyUids[0]!, async () => {
       for (;;) {
-        const problem = await tryOnce({ servers, from, to, port: probePort, limitMs: deadline - performance.now() });
+        const problem = await attemptConnection({
+          servers,
+          from,
+          to,
+          port: probePort,
+          limitMs: deadline - performance.now(),
+        });
         if (problem === undefined) return;
         const remainingMs = deadline - performance.now();
-        if (remainingMs <= betweenTriesMs)
-          throw notRedirected(`${to}:${probePort}: ${problem} within ${probeTimeoutMs} ms`);
-        await sleep(betweenTriesMs);
+        if (remainingMs <= retryIntervalMs)
+          throw notRedirectedError(`${to}:${probePort}: ${problem} within ${probeTimeoutMs} ms`);
+        await sleep(retryIntervalMs);
       }
     });
   } finally {
@@ -43,7 +49,7 @@ export async function validateInterception({
   }
 }
 
-function notRedirected(reason: string): ChartpilotError {
+function notRedirectedError(reason: string): ChartpilotError {
   return new ChartpilotError('REDIRECTION_ABSENT', reason, {
     hint:
       'Check that the CNI plugin or the init container that applies the rules ran in this pod. ' +
@@ -74,7 +80,7 @@ interface ConnectionAttempt {
 }
 
 /** Returns `undefined` if the connection reached one of the servers. */
-async function tryOnce({ servers, from, to, port, limitMs }: ConnectionAttempt): Promise<string | undefined> {
+async function attemptConnection({ servers, from, to, port, limitMs }: ConnectionAttempt): Promise<string | undefined> {
   const stop = new AbortController();
   const limit = AbortSignal.any([stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(limitMs)))]);
   const client = connect({ host: to, port, localAddress: from });
@@ -108,12 +114,12 @@ async function tryOnce({ servers, from, to, port, limitMs }: ConnectionAttempt):
 }
 
 /** Sockets belong to the user of the process at their creation. */
-async function asProxy(uid: string, work: () => Promise<void>): Promise<void> {
-  if (process.geteuid?.() !== 0 || uid === '0') return work();
+async function runAsProxy(uid: string, task: () => Promise<void>): Promise<void> {
+  if (process.geteuid?.() !== 0 || uid === '0') return task();
   const user = /^\d+$/.test(uid) ? Number(uid) : uid;
   process.seteuid!(user);
   try {
-    await work();
+    await task();
   } finally {
     process.seteuid!(0);
   }

@@ -33,7 +33,7 @@ import {
   precomputeClusters,
 } from './patches/generators.ts';
 import { patchSetOf } from './patches/patch-set.ts';
-import { patchStatus, wasTried } from './patches/status.ts';
+import { patchStatus, wasAttempted } from './patches/status.ts';
 import {
   endpointProjection,
   type Projection,
@@ -75,11 +75,11 @@ export {
   patchStatus,
   routeType,
   secretType,
-  wasTried,
+  wasAttempted as wasTried,
 };
 
 /** Limits the resource names that a change affects to those with the same subject, such as a host or credential, as the changed object. */
-export interface Narrowing {
+export interface NameNarrowing {
   /** Kinds whose objects have exactly one subject. A change of another kind may affect any name. */
   readonly kinds: ReadonlySet<string>;
   readonly subjectOfName: (name: string) => string;
@@ -87,7 +87,7 @@ export interface Narrowing {
 }
 
 /** Composes a list from the resources of a common shape and those that differ. */
-export interface Sharing {
+export interface ResourceSharing {
   /** The most common shape is first. */
   readonly commonShapes: (shape: ProxyShape, push: PushContext) => readonly ProxyShape[];
   /** `undefined` if too many subjects differ. */
@@ -95,7 +95,7 @@ export interface Sharing {
 }
 
 /** `undefined` if the resources cannot be separated. */
-type BuildDiffering = (
+type DifferingResourceBuilder = (
   shape: ProxyShape,
   common: ProxyShape,
   push: PushContext,
@@ -134,7 +134,7 @@ export type Generator =
         push: PushContext,
         memory: Memory,
       ) => Iterator<undefined, EnvoyResource[]>;
-      readonly sharing?: Sharing & { readonly buildDiffering: BuildDiffering };
+      readonly sharing?: ResourceSharing & { readonly buildDiffering: DifferingResourceBuilder };
     })
   | (GeneratorBase & {
       readonly scope: 'named';
@@ -155,23 +155,23 @@ export type Generator =
         names: readonly string[],
         memory: Memory,
       ) => Iterator<PartToEncode | undefined, EnvoyResource[]>;
-      readonly narrowing?: Narrowing;
-      readonly sharing?: Sharing & {
+      readonly narrowing?: NameNarrowing;
+      readonly sharing?: ResourceSharing & {
         /** Requested names of other subjects that depend on these subjects. */
         readonly alsoAbout: (subjects: ReadonlySet<string>, names: readonly string[]) => readonly string[];
       };
     });
 
-const narrowingByHost: Narrowing = {
+const hostNarrowing: NameNarrowing = {
   kinds: new Set(['ServiceEntry', 'Endpoints']),
   subjectOfName: hostOfAssignment,
   subjectOfKey: ({ name }) => name,
 };
 
-const sharingByHosts: Sharing = { commonShapes, findDiffering: differingHosts };
+const sharingByHosts: ResourceSharing = { commonShapes, findDiffering: differingHosts };
 
 /** Treats Secrets and ConfigMaps with and without the suffix `-cacert` as one subject, because any credential may refer to each. */
-const narrowingByCredential: Narrowing = {
+const credentialNarrowing: NameNarrowing = {
   kinds: new Set(['Secret', 'ConfigMap']),
   subjectOfName: subjectOfCredential,
   subjectOfKey: ({ name }) => subjectOfCredential(name),
@@ -200,7 +200,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
     {
       scope: 'named',
       build: buildEndpoints,
-      narrowing: narrowingByHost,
+      narrowing: hostNarrowing,
       sharing: { ...sharingByHosts, alsoAbout: namesByAliases },
       isUntouched: hasSameEndpoints,
       projection: endpointProjection,
@@ -220,5 +220,5 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
   [nameTableType, { scope: 'all', build: buildNameTable }],
   [extensionType, { scope: 'named', build: buildExtensions }],
   [bootstrapType, { scope: 'named', build: buildBootstrapPatches }],
-  [secretType, { scope: 'named', build: buildSecrets, narrowing: narrowingByCredential, projection: secretProjection }],
+  [secretType, { scope: 'named', build: buildSecrets, narrowing: credentialNarrowing, projection: secretProjection }],
 ]);

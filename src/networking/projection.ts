@@ -8,7 +8,7 @@ import { mergeGateways } from './gateway/merge-gateways.ts';
 import { gatewayName } from './gateway/placed-server.ts';
 import { labelsText } from './inputs/input-text.ts';
 import { type PolicyList, policyText } from './inputs/policies.ts';
-import { countsAttempts } from './routes/plan/attempt-count.ts';
+import { includesAttemptCount } from './routes/plan/attempt-count.ts';
 import { destinationsOfAll, labelsIfMatched, namespaceIfMatched } from './routes/translate/virtual-service-inputs.ts';
 import { commonShapes } from './sharing/common-shape.ts';
 import { differingHosts } from './sharing/differing-hosts.ts';
@@ -25,7 +25,7 @@ export const endpointProjection: Projection = (shape, push) => {
 };
 
 export const routeProjection: Projection = (shape, push) => {
-  const settings = `${patchProjection(shape, push)}~${countsAttempts(shape, push)}`;
+  const settings = `${patchProjection(shape, push)}~${includesAttemptCount(shape, push)}`;
   if (shape.type === 'router') return `router~${gatewayRoutesText(shape, push)}~${settings}`;
   const scope = push.sidecarScopeFor(shape);
   const labels = scope.egressListeners

@@ -42,12 +42,12 @@ export const hasSameListeners: IsUntouched = (changes, shape, currentPush, previ
     hasSameServices(current, previousState) &&
     current.outboundTrafficPolicy === previousState.outboundTrafficPolicy &&
     current.egressListeners.every((listener, index) => {
-      const other = previousState.egressListeners[index]!;
+      const previousListener = previousState.egressListeners[index]!;
       return (
-        listener.services === other.services &&
+        listener.services === previousListener.services &&
         sameItems(
           virtualServicesOfConnections(listener.virtualServices),
-          virtualServicesOfConnections(other.virtualServices),
+          virtualServicesOfConnections(previousListener.virtualServices),
         )
       );
     })

@@ -106,7 +106,7 @@ export function recordTo(sinks: readonly TraceSink[], options: RecordOptions): R
     close: async () => {
       isClosed = true;
       recorder.close();
-      await text?.closed();
+      await text?.waitUntilClosed();
     },
   };
 }

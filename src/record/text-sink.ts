@@ -33,7 +33,7 @@ export class TextSink implements TraceSink {
     const text = formatTraceLine(line);
     // A trace cannot be read without its header.
     if (this.#size + text.length > maxWaiting && line.kind !== 'header') {
-      this.#lose(1, 'output is too slow');
+      this.#countLostLines(1, 'output is too slow');
       return;
     }
     this.#waitingLines.push(text);
@@ -58,14 +58,14 @@ export class TextSink implements TraceSink {
       this.#pendingWrite = writePromise
         .then(
           () => {},
-          (error: unknown) => this.#lose(lines.length, messageOf(error)),
+          (error: unknown) => this.#countLostLines(lines.length, messageOf(error)),
         )
         .then(() => {
           this.#pendingWrite = undefined;
           this.flush();
         });
     } catch (error) {
-      this.#lose(lines.length, messageOf(error));
+      this.#countLostLines(lines.length, messageOf(error));
     }
   }
 
@@ -73,12 +73,12 @@ export class TextSink implements TraceSink {
     this.flush();
   }
 
-  async closed(): Promise<void> {
+  async waitUntilClosed(): Promise<void> {
     this.flush();
     while (this.#pendingWrite !== undefined) await this.#pendingWrite;
   }
 
-  #lose(lines: number, reason: string): void {
+  #countLostLines(lines: number, reason: string): void {
     this.#lostLines += lines;
     if (this.#hasFailed) return;
     this.#hasFailed = true;

@@ -18,18 +18,18 @@ const clocksOfThisProcess: Clocks = { wall: () => Date.now(), monotonic: () => p
 
 /** `stepped` receives the size of each step, which is negative if the wall clock was set back. */
 export function watchClockSteps(
-  stepped: (byMs: number) => void,
+  onStep: (stepMs: number) => void,
   { wall, monotonic }: Clocks = clocksOfThisProcess,
-  checkMs = clockCheckMs,
+  checkIntervalMs = clockCheckMs,
 ): () => void {
-  const difference = (): number => wall() - monotonic();
-  let lastDifference = difference();
+  const clockOffset = (): number => wall() - monotonic();
+  let lastOffset = clockOffset();
   const timer = setInterval(() => {
-    const now = difference();
-    const stepMs = Math.round(now - lastDifference);
-    lastDifference = now;
-    if (Math.abs(stepMs) >= minClockStepMs) stepped(stepMs);
-  }, checkMs);
+    const currentOffset = clockOffset();
+    const stepMs = Math.round(currentOffset - lastOffset);
+    lastOffset = currentOffset;
+    if (Math.abs(stepMs) >= minClockStepMs) onStep(stepMs);
+  }, checkIntervalMs);
   timer.unref();
   return () => clearInterval(timer);
 }

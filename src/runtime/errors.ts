@@ -128,11 +128,11 @@ function fieldsIn({ code, path, line, column, expected, got }: ErrorFields): Err
 
 /** The message becomes a reason (of a log line, gRPC status, condition or Event) and therefore ends with the code. */
 export function reasonError(code: ErrorCode, text: string, options: { cause?: unknown } = {}): CodedError {
-  return new CodedError(code, withCode(text, code), options);
+  return new CodedError(code, appendCode(text, code), options);
 }
 
 /** A text that already ends with a code is unchanged. */
-export function withCode(text: string, code: ErrorCode): string {
+export function appendCode(text: string, code: ErrorCode): string {
   return / \[[A-Z][A-Z_]+\]$/.test(text) ? text : `${text} [${code}]`;
 }
 
@@ -142,7 +142,7 @@ export function codeOf(error: unknown, causes = 0): CodedError['code'] | undefin
 }
 
 /** One line, with code and hint if the error has any. */
-export function reasonIn(error: unknown): string {
+export function errorReasonOf(error: unknown): string {
   return error instanceof ChartpilotError ? explainInOneLine(error) : messageOf(error);
 }
 
@@ -150,10 +150,10 @@ export function reasonIn(error: unknown): string {
  * One paragraph with the code for an error that a user can fix, the stack for a bug. Control characters are escaped.
  */
 export function explainError(error: unknown): string {
-  return visibleText(explained(error));
+  return visibleText(errorTextOf(error));
 }
 
-function explained(error: unknown): string {
+function errorTextOf(error: unknown): string {
   if (error instanceof ChartpilotError) {
     const text = `${error.message} [${error.code}]`;
     return error.hint === undefined ? text : `${text}\n  → ${error.hint}`;
@@ -208,7 +208,7 @@ export function explainInOneLine(error: unknown): string {
 }
 
 /** Moves the hint of an error into its message, because a statechart keeps only the message. */
-export async function inOneLine<A>(task: () => Promise<A>): Promise<A> {
+export async function withHintInMessage<A>(task: () => Promise<A>): Promise<A> {
   try {
     return await task();
   } catch (error) {

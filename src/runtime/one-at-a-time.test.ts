@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { uncaughtErrors } from '../../test/harness/uncaught-errors.ts';
-import { OneAtATime } from './one-at-a-time.ts';
+import { SerialProcessor } from './one-at-a-time.ts';
 
 test('OneAtATime processes items added during processing afterwards, in order', () => {
   const events: string[] = [];
-  const line: OneAtATime<number> = new OneAtATime((item) => {
+  const line: SerialProcessor<number> = new SerialProcessor((item) => {
     events.push(`${item}`);
     if (item === 1) for (const next of [2, 3]) line.add(next);
     if (item === 2) line.add(4);
@@ -17,7 +17,7 @@ test('OneAtATime processes items added during processing afterwards, in order', 
 test('OneAtATime processes all items if one fails, and throws its error afterwards', async () => {
   const caughtErrors = uncaughtErrors();
   const processedItems: number[] = [];
-  const line: OneAtATime<number> = new OneAtATime((item) => {
+  const line: SerialProcessor<number> = new SerialProcessor((item) => {
     processedItems.push(item);
     if (item === 1) for (const next of [2, 3, 4]) line.add(next);
     if (item === 1 || item === 3) throw new Error(`not ${item}`);

@@ -1,7 +1,7 @@
-import { letEscape } from './fences/uncaught.ts';
+import { throwUncaught } from './fences/uncaught.ts';
 
 /** Items that are added while one is processed wait for its end. */
-export class OneAtATime<Item> {
+export class SerialProcessor<Item> {
   readonly #handle: (item: Item) => void;
   #waitingItems: Item[] | undefined;
 
@@ -26,7 +26,7 @@ export class OneAtATime<Item> {
     }
     this.#waitingItems = undefined;
     if (errors.length === 0) return;
-    for (const error of errors.slice(1)) letEscape(error);
+    for (const error of errors.slice(1)) throwUncaught(error);
     throw errors[0];
   }
 }

@@ -6,7 +6,7 @@ export interface OptionViolation extends Pick<ErrorFields, 'code' | 'expected' |
 }
 
 /** The flag or variable, or a position in a source of configuration. */
-export type OptionPlace =
+export type OptionLocation =
   | string
   | {
       readonly source: string;
@@ -20,9 +20,9 @@ interface OptionError {
   readonly fields: ErrorFields;
 }
 
-function errorAt(optionPlace: OptionPlace, { code, message, expected, got }: OptionViolation): OptionError {
-  const location: Exclude<OptionPlace, string> =
-    typeof optionPlace === 'string' ? { source: optionPlace } : optionPlace;
+function errorAt(optionLocation: OptionLocation, { code, message, expected, got }: OptionViolation): OptionError {
+  const location: Exclude<OptionLocation, string> =
+    typeof optionLocation === 'string' ? { source: optionLocation } : optionLocation;
   const { source, line, column, field } = location;
   const position = [source, line, column].filter((segment) => segment !== undefined).join(':');
   return {
@@ -39,31 +39,31 @@ function errorAt(optionPlace: OptionPlace, { code, message, expected, got }: Opt
 }
 
 export function optionError(
-  optionPlace: OptionPlace,
+  optionLocation: OptionLocation,
   violation: OptionViolation,
   options: { readonly hint?: string; readonly cause?: unknown } = {},
 ): ChartpilotError {
-  const { text, fields } = errorAt(optionPlace, violation);
+  const { text, fields } = errorAt(optionLocation, violation);
   return new ChartpilotError('FLAG_INVALID', text, { ...options, fields });
 }
 
 /** Users can then fix all errors of flags and environment variables together. */
 export class OptionErrors {
   readonly #optionErrors: OptionError[] = [];
-  #worstCode: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';
+  #reportedCode: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';
 
-  flag(optionPlace: OptionPlace, violation: OptionViolation): void {
-    this.#optionErrors.push(errorAt(optionPlace, violation));
+  addFlagError(optionLocation: OptionLocation, violation: OptionViolation): void {
+    this.#optionErrors.push(errorAt(optionLocation, violation));
   }
 
-  config(optionPlace: OptionPlace, violation: OptionViolation): void {
-    this.flag(optionPlace, violation);
-    this.#worstCode = 'CONFIG_INVALID';
+  addConfigError(optionLocation: OptionLocation, violation: OptionViolation): void {
+    this.addFlagError(optionLocation, violation);
+    this.#reportedCode = 'CONFIG_INVALID';
   }
 
   throwIfAny(): void {
     if (this.#optionErrors.length === 0) return;
     const text = this.#optionErrors.map((optionError) => optionError.text).join('; ');
-    throw new ChartpilotError(this.#worstCode, text, { fields: this.#optionErrors.map(({ fields }) => fields) });
+    throw new ChartpilotError(this.#reportedCode, text, { fields: this.#optionErrors.map(({ fields }) => fields) });
   }
 }

@@ -8,7 +8,7 @@ test('Ownership acquires a resource immediately if this program is the owner, ot
   const laterOwnership = new Ownership(false);
   laterOwnership.onAcquired(() => void acquired.push('later'));
   expect(acquired).toEqual(['first']);
-  await laterOwnership.take();
+  await laterOwnership.acquireAll();
   expect([acquired, laterOwnership.isOurs]).toEqual([['first', 'later'], true]);
 });
 
@@ -17,10 +17,10 @@ test('Ownership reacquires a released resource when this program becomes the own
   const ownership = new Ownership(true);
   ownership.onAcquired(() => void acquired.push('kept'));
   const forget = ownership.onAcquired(() => void acquired.push('forgotten'));
-  ownership.giveUp();
+  ownership.relinquish();
   expect(ownership.isOurs).toBe(false);
   forget();
-  await ownership.take();
+  await ownership.acquireAll();
   expect(acquired).toEqual(['kept', 'forgotten', 'kept']);
 });
 
@@ -31,11 +31,11 @@ test('Ownership is complete when all resources are acquired, and otherwise fails
     await Promise.resolve();
     isOpen = true;
   });
-  await ownership.take();
+  await ownership.acquireAll();
   expect(isOpen).toBe(true);
   const other = new Ownership(false);
   other.onAcquired(() => {
     throw new Error('no room');
   });
-  await expect(other.take()).rejects.toThrow('no room');
+  await expect(other.acquireAll()).rejects.toThrow('no room');
 });

@@ -3,42 +3,42 @@ type AcquireResource = () => void | Promise<void>;
 
 /** Determines which of two agents, of which one replaces the other, owns the socket names and ports that both need. */
 export class Ownership {
-  readonly #takers = new Set<AcquireResource>();
-  readonly #leavers = new Set<() => Promise<void>>();
-  #isOurs: boolean;
+  readonly #acquireCallbacks = new Set<AcquireResource>();
+  readonly #releaseCallbacks = new Set<() => Promise<void>>();
+  #isOwned: boolean;
 
-  constructor(isOurs: boolean) {
-    this.#isOurs = isOurs;
+  constructor(isOwned: boolean) {
+    this.#isOwned = isOwned;
   }
 
   get isOurs(): boolean {
-    return this.#isOurs;
+    return this.#isOwned;
   }
 
   /** The callback runs immediately if this program is the owner, and each time it becomes the owner. */
   onAcquired(acquire: AcquireResource): () => void {
-    if (this.#isOurs) void acquire();
-    this.#takers.add(acquire);
-    return () => this.#takers.delete(acquire);
+    if (this.#isOwned) void acquire();
+    this.#acquireCallbacks.add(acquire);
+    return () => this.#acquireCallbacks.delete(acquire);
   }
 
   /** The callback runs when the other program owns all resources, and must finish its work within a limit. */
-  onReleased(leave: () => Promise<void>): () => void {
-    this.#leavers.add(leave);
-    return () => this.#leavers.delete(leave);
+  onReleased(release: () => Promise<void>): () => void {
+    this.#releaseCallbacks.add(release);
+    return () => this.#releaseCallbacks.delete(release);
   }
 
   /** @throws Error if a resource is unavailable */
-  async take(): Promise<void> {
-    this.#isOurs = true;
-    await Promise.all([...this.#takers].map(async (takeOver) => takeOver()));
+  async acquireAll(): Promise<void> {
+    this.#isOwned = true;
+    await Promise.all([...this.#acquireCallbacks].map(async (acquire) => acquire()));
   }
 
-  giveUp(): void {
-    this.#isOurs = false;
+  relinquish(): void {
+    this.#isOwned = false;
   }
 
   async leave(): Promise<void> {
-    await Promise.all([...this.#leavers].map((leave) => leave()));
+    await Promise.all([...this.#releaseCallbacks].map((leave) => leave()));
   }
 }

@@ -5,7 +5,7 @@ let cachedRoot: string | undefined;
 
 /** The directory that contains `machines/`, `package.json` and `node_modules/`. @throws Error if the program was copied out of its package */
 export function packageRoot(): string {
-  cachedRoot ??= rootAbove(import.meta.dirname);
+  cachedRoot ??= findPackageRoot(import.meta.dirname);
   return cachedRoot;
 }
 
@@ -18,14 +18,14 @@ export function packageVersion(): string {
   return cachedVersion;
 }
 
-function rootAbove(start: string): string {
+function findPackageRoot(start: string): string {
   for (let folder = start; ; folder = dirname(folder)) {
     const manifest = join(folder, 'package.json');
-    if (existsSync(manifest) && nameIn(manifest) === 'chartpilot') return folder;
+    if (existsSync(manifest) && packageNameOf(manifest) === 'chartpilot') return folder;
     if (dirname(folder) === folder) throw new Error(`no folder above ${start} contains the package.json of chartpilot`);
   }
 }
 
-function nameIn(manifest: string): unknown {
+function packageNameOf(manifest: string): unknown {
   return (JSON.parse(readFileSync(manifest, 'utf8')) as { name?: unknown }).name;
 }

@@ -7,7 +7,7 @@ export function killGroup(leader: number): void {
   } catch {}
 }
 
-export function endGroupWith(leader: ChildProcess): void {
+export function killGroupOnExit(leader: ChildProcess): void {
   const { pid } = leader;
   if (pid === undefined) return;
   const end = (): void => killGroup(pid);

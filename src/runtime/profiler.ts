@@ -133,7 +133,7 @@ function recordTime(ms: number, signal: AbortSignal): Promise<object> {
   return withSession(async (session) => {
     await session.post('Profiler.enable');
     await session.post('Profiler.start');
-    await passed(ms, signal);
+    await waitFor(ms, signal);
     return (await session.post('Profiler.stop')).profile;
   });
 }
@@ -141,7 +141,7 @@ function recordTime(ms: number, signal: AbortSignal): Promise<object> {
 function recordAllocations(ms: number, signal: AbortSignal): Promise<object> {
   return withSession(async (session) => {
     await session.post('HeapProfiler.startSampling');
-    await passed(ms, signal);
+    await waitFor(ms, signal);
     return (await session.post('HeapProfiler.stopSampling')).profile;
   });
 }
@@ -159,7 +159,7 @@ async function withSession(record: (session: Session) => Promise<object>): Promi
 }
 
 /** Also resolves when the request is aborted. Does not keep the process alive. */
-function passed(ms: number, signal: AbortSignal): Promise<void> {
+function waitFor(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
   timer.unref();

@@ -1,5 +1,5 @@
 import { execa, type Options } from 'execa';
-import { endGroupWith } from './process-group.ts';
+import { killGroupOnExit } from './process-group.ts';
 
 /**
  * A failure is a result, not an exception. The process group of the program is killed when it exits, times out, or this process ends. execa installs
@@ -11,6 +11,6 @@ export function runForOutput<const Chosen extends Options>(
   options: Chosen,
 ) {
   const subprocess = execa(file, commandArgs, { ...options, reject: false, detached: true, killSignal: 'SIGKILL' });
-  endGroupWith(subprocess.nodeChildProcess);
+  killGroupOnExit(subprocess.nodeChildProcess);
   return subprocess;
 }

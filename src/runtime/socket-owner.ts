@@ -14,7 +14,7 @@ export type PeerOwner =
 
 /** A row of proc_pid_net(5): both ends as address:port in hexadecimal, the state, the uid and the inode of the socket. */
 const row = /^\s*\d+: ([\dA-F]+):([\dA-F]{4}) ([\dA-F]+):([\dA-F]{4}) ([\dA-F]{2}) \S+ \S+ \S+ +(\d+) +\d+ (\d+) /gm;
-const established = '01';
+const establishedState = '01';
 
 /**
  * Loopback addresses that are looked up, as in the rows. The first two name the same connection in different socket
@@ -28,16 +28,16 @@ export function ownerOfPeer(addresses: ConnectionEnds): PeerOwner {
   const tables = ['tcp', 'tcp6'].map(readTable);
   if (tables.every((table) => table === undefined)) return 'no table';
   const peer = { addresses: rowAddresses(addresses.remoteAddress), port: addresses.remotePort };
-  const self = { addresses: rowAddresses(addresses.localAddress), port: addresses.localPort };
+  const localEnd = { addresses: rowAddresses(addresses.localAddress), port: addresses.localPort };
   for (const [, address, port, otherAddress, otherPort, state, uid, inode] of tables.flatMap((table) => [
     ...(table ?? '').matchAll(row),
   ])) {
     const isPeer =
       Number(`0x${port}`) === peer.port &&
-      Number(`0x${otherPort}`) === self.port &&
+      Number(`0x${otherPort}`) === localEnd.port &&
       peer.addresses.includes(address!) &&
-      self.addresses.includes(otherAddress!);
-    if (isPeer && state === established && inode !== '0') return { uid: Number(uid) };
+      localEnd.addresses.includes(otherAddress!);
+    if (isPeer && state === establishedState && inode !== '0') return { uid: Number(uid) };
   }
   return 'no process';
 }

@@ -33,7 +33,7 @@ function* steps(count: number, lastingMs: number): Steps<void> {
 
 test('concurrent long tasks each get an iteration of the event loop', async () => {
   await nextTurn();
-  const works = Array.from({ length: 4 }, () => new Turns(turnMs).through(steps(3, turnMs)));
+  const works = Array.from({ length: 4 }, () => new Turns(turnMs).runSteps(steps(3, turnMs)));
   // The first steps run before the tasks wait for one another.
   expect(await turnsUntil(Promise.all(works))).toBeGreaterThanOrEqual(8);
 });
@@ -41,7 +41,7 @@ test('concurrent long tasks each get an iteration of the event loop', async () =
 test('a long task that starts when another one ends shares its iteration', async () => {
   await nextTurn();
   const inOrder = (async () => {
-    for (let i = 0; i < 10; i++) await new Turns(turnMs).through(steps(1, turnMs / 2));
+    for (let i = 0; i < 10; i++) await new Turns(turnMs).runSteps(steps(1, turnMs / 2));
   })();
   expect(await turnsUntil(inOrder)).toBeGreaterThanOrEqual(4);
 });
@@ -52,12 +52,12 @@ test('the long task that has waited longest gets the next iteration, so that eve
   const endless = (async () => {
     const turns = new Turns(2);
     while (!isOver) {
-      await turns.through(busySteps(3));
-      await turns.rest();
+      await turns.runSteps(busySteps(3));
+      await turns.waitIfTurnEnded();
     }
   })();
   const work = ['first', 'second', 'third'].map((name) =>
-    new Turns(2).through(busySteps(1, () => completedTasks.push(name))),
+    new Turns(2).runSteps(busySteps(1, () => completedTasks.push(name))),
   );
   await Promise.all(work);
   isOver = true;
@@ -68,6 +68,6 @@ test('the long task that has waited longest gets the next iteration, so that eve
 test('a long task does not yield if the iteration has just started', async () => {
   const turns = new Turns(5);
   await after(10);
-  await turns.rest();
+  await turns.waitIfTurnEnded();
   expect(turns.waitedMs).toBe(0);
 });

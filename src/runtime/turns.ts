@@ -5,31 +5,31 @@ export type Steps<Result> = Generator<void, Result, void>;
 const defaultTurnMs = 10;
 
 class LoopTurn {
-  #beganAt = 0;
+  #startedAt = 0;
   #isRunning = false;
   readonly #waitingCallbacks: (() => void)[] = [];
 
   /** Start of the current turn, in milliseconds of `performance.now()`. */
-  get beganAt(): number {
-    if (!this.#isRunning) this.#beginTurn();
-    return this.#beganAt;
+  get startedAt(): number {
+    if (!this.#isRunning) this.#startTurn();
+    return this.#startedAt;
   }
 
   /** The task that has waited longest gets the next turn. */
   next(): Promise<void> {
-    const slotFreed = new Promise<void>((resolve) => this.#waitingCallbacks.push(resolve));
-    if (!this.#isRunning) this.#beginTurn();
-    return slotFreed;
+    const slotPromise = new Promise<void>((resolve) => this.#waitingCallbacks.push(resolve));
+    if (!this.#isRunning) this.#startTurn();
+    return slotPromise;
   }
 
-  #beginTurn(): void {
+  #startTurn(): void {
     this.#isRunning = true;
-    this.#beganAt = performance.now();
+    this.#startedAt = performance.now();
     setImmediate(() => {
       this.#isRunning = false;
       const resume = this.#waitingCallbacks.shift();
       if (resume === undefined) return;
-      this.#beginTurn();
+      this.#startTurn();
       resume();
     });
   }
@@ -39,7 +39,7 @@ const loopTurn = new LoopTurn();
 
 /** Milliseconds since the start of the current turn of the event loop, for work that does not know what ran earlier in the turn. */
 export function msOfTurn(): number {
-  return performance.now() - loopTurn.beganAt;
+  return performance.now() - loopTurn.startedAt;
 }
 
 /** Waits for a turn of the event loop that no other long work uses. */
@@ -48,31 +48,31 @@ export function nextFreeTurn(): Promise<void> {
 }
 
 export class Turns {
-  readonly #turnMs: number;
-  #end: number;
+  readonly #maxTurnMs: number;
+  #turnEndsAt: number;
   waitedMs = 0;
 
   constructor(turnMs = defaultTurnMs) {
-    this.#turnMs = turnMs;
-    this.#end = loopTurn.beganAt + turnMs;
+    this.#maxTurnMs = turnMs;
+    this.#turnEndsAt = loopTurn.startedAt + turnMs;
   }
 
   /** Call often: waits for the next turn if the current one has reached its time limit. */
-  async rest(): Promise<void> {
-    const began = performance.now();
-    if (began < this.#end) return;
-    this.#end = loopTurn.beganAt + this.#turnMs;
-    if (began < this.#end) return;
+  async waitIfTurnEnded(): Promise<void> {
+    const startedAt = performance.now();
+    if (startedAt < this.#turnEndsAt) return;
+    this.#turnEndsAt = loopTurn.startedAt + this.#maxTurnMs;
+    if (startedAt < this.#turnEndsAt) return;
     await loopTurn.next();
-    this.#end = loopTurn.beganAt + this.#turnMs;
-    this.waitedMs += performance.now() - began;
+    this.#turnEndsAt = loopTurn.startedAt + this.#maxTurnMs;
+    this.waitedMs += performance.now() - startedAt;
   }
 
-  async through<Result>(steps: Steps<Result>): Promise<Result> {
+  async runSteps<Result>(steps: Steps<Result>): Promise<Result> {
     for (;;) {
       const { done, value } = steps.next();
       if (done) return value;
-      if (performance.now() >= this.#end) await this.rest();
+      if (performance.now() >= this.#turnEndsAt) await this.waitIfTurnEnded();
     }
   }
 }
@@ -81,8 +81,8 @@ export class Turns {
 export class SerialQueue {
   #lastTask: Promise<unknown> = Promise.resolve();
 
-  do<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.#lastTask.then(work);
+  run<Result>(task: () => Promise<Result>): Promise<Result> {
+    const result = this.#lastTask.then(task);
     this.#lastTask = result.catch(() => {});
     return result;
   }

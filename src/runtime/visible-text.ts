@@ -9,14 +9,14 @@
 
 /** Fast path: most text contains no such character. */
 const notPlainAscii = /[^\t\n\x20-\x7e]/;
-const invisible =
+const invisiblePattern =
   /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}]/gu;
 const lineFeedOrTab = /[\t\n]/g;
 const partOfEscape = /\\(?:x[\da-f]?|u[\da-f]{0,3})?$/;
 
 /** Keeps lines and tabs, for a complete page, file or message of this program that may contain untrusted text. */
 export function visibleText(text: string): string {
-  return notPlainAscii.test(text) ? text.replaceAll(invisible, escapeCharacter) : text;
+  return notPlainAscii.test(text) ? text.replaceAll(invisiblePattern, escapeCharacter) : text;
 }
 
 /**
@@ -25,8 +25,8 @@ export function visibleText(text: string): string {
  */
 export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY): string {
   // Escaping never shortens text, so text after `maxLength` cannot be part of the result.
-  const line = visibleText(text.slice(0, maxLength + 1)).replaceAll(lineFeedOrTab, (sign) =>
-    sign === '\n' ? '\\n' : '\\t',
+  const line = visibleText(text.slice(0, maxLength + 1)).replaceAll(lineFeedOrTab, (character) =>
+    character === '\n' ? '\\n' : '\\t',
   );
   if (line.length <= maxLength) return line;
   return `${line
@@ -38,7 +38,7 @@ export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY):
 /** A scraper rejects `\u202e`, so the backslashes of a label's value are doubled. */
 export function visibleMetrics(page: string): string {
   return notPlainAscii.test(page)
-    ? page.replaceAll(invisible, (sign) => escapeCharacter(sign).replaceAll('\\', '\\\\'))
+    ? page.replaceAll(invisiblePattern, (sign) => escapeCharacter(sign).replaceAll('\\', '\\\\'))
     : page;
 }
 

@@ -27,7 +27,7 @@ export class ConformingWorld implements World {
     this.#diagrams = diagrams;
     this.#everyRun = options.everyRun ?? false;
     this.#checker = new TraceChecker(diagrams);
-    const afresh = this.#checker.save();
+    const initialCheckerState = this.#checker.save();
     const recorder = createRecorder({ program: 'pilot-agent', now: () => 0 });
     let program: string | undefined;
     recorder.observe((record) => {
@@ -35,7 +35,7 @@ export class ConformingWorld implements World {
         program ??= record.actor;
         // The program restarts with a new trace. A simulation can have other root actors.
         if (record.actor === program) {
-          afresh();
+          initialCheckerState();
           this.#seq = 0;
         }
       }
@@ -64,11 +64,11 @@ export class ConformingWorld implements World {
       invariant: 'every run conforms to the sequence diagrams',
       detail: formatDeviation(deviation, this.#diagrams),
     }));
-    const unexpected = this.#unexpectedTexts.map((detail) => ({
+    const unexpectedViolations = this.#unexpectedTexts.map((detail) => ({
       invariant: 'no event comes that its chart does not expect',
       detail,
     }));
-    return [...this.#world.violations, ...deviations, ...unexpected];
+    return [...this.#world.violations, ...deviations, ...unexpectedViolations];
   }
 
   get spawnCount(): number {
@@ -88,13 +88,13 @@ export class ConformingWorld implements World {
     const checker = this.#checker.save();
     const seq = this.#seq;
     const deviations = this.#deviations;
-    const unexpected = this.#unexpectedTexts;
+    const unexpectedTexts = this.#unexpectedTexts;
     return () => {
       world();
       checker();
       this.#seq = seq;
       this.#deviations = deviations;
-      this.#unexpectedTexts = unexpected;
+      this.#unexpectedTexts = unexpectedTexts;
     };
   }
 }

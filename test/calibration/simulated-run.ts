@@ -125,7 +125,7 @@ class ModelRun implements SimulatedRun {
         return;
       case 'lose memory':
         this.#observations.ordered('the shared memory is removed');
-        this.#host.loseMemory(baseIds.main);
+        this.#host.removeSharedMemory(baseIds.main);
         return;
       case 'observe':
         this.#observe();
@@ -199,7 +199,7 @@ class ModelRun implements SimulatedRun {
       }
     }
     this.#system.elapse();
-    const [timer] = this.#system.zone.firable();
+    const [timer] = this.#system.zone.firableTimers();
     if (timer !== undefined) this.#system.fire(timer);
     return timer !== undefined;
   }
@@ -244,7 +244,10 @@ class ModelRun implements SimulatedRun {
   }
 
   #takeLap(): Elapsed {
-    const elapsed = { minMs: this.#system.zone.sinceMs(lapTimer), maxMs: this.#system.zone.maxElapsedMs(lapTimer) };
+    const elapsed = {
+      minMs: this.#system.zone.minElapsedMs(lapTimer),
+      maxMs: this.#system.zone.maxElapsedMs(lapTimer),
+    };
     this.#system.disarm(lapTimer);
     this.#system.arm(lapTimer, 0, 'mark');
     return elapsed;

@@ -28,7 +28,7 @@ export interface CertificateAuthority extends IssuedCertificate {
   issue(hosts: readonly string[], keys?: KeyPairKeyObjectResult): IssuedCertificate;
 }
 
-const ecdsaWithSha256 = der.sequence(der.objectIdentifier('1.2.840.10045.4.3.2'));
+const ecdsaWithSha256 = der.encodeSequence(der.encodeObjectIdentifier('1.2.840.10045.4.3.2'));
 /** serverAuth, clientAuth. */
 const usages = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -36,7 +36,7 @@ const dayMs = 24 * 60 * 60 * 1_000;
 export function createAuthority(name = 'chartpilot test authority'): CertificateAuthority {
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const extensions = [
-    extension('2.5.29.19', der.sequence(der.boolean(true)), { critical: true }), // basicConstraints: an authority
+    extension('2.5.29.19', der.encodeSequence(der.encodeBoolean(true)), { critical: true }), // basicConstraints: an authority
     extension('2.5.29.15', der.bitString(Buffer.of(0b0000_0110), 1), { critical: true }), // keyUsage: keyCertSign, cRLSign
   ];
   const root = certify({ subject: name, issuer: name, publicKey: keys.publicKey, signer: keys.privateKey, extensions });
@@ -57,8 +57,8 @@ function authorityFrom(root: IssuedCertificate): CertificateAuthority {
     issue(hosts, keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })) {
       const extensions = [
         extension('2.5.29.15', der.bitString(Buffer.of(0b1000_0000), 7), { critical: true }), // keyUsage: digitalSignature
-        extension('2.5.29.37', der.sequence(...usages.map(der.objectIdentifier))), // extKeyUsage
-        extension('2.5.29.17', der.sequence(...hosts.map(generalName))), // subjectAltName
+        extension('2.5.29.37', der.encodeSequence(...usages.map(der.encodeObjectIdentifier))), // extKeyUsage
+        extension('2.5.29.17', der.encodeSequence(...hosts.map(generalName))), // subjectAltName
       ];
       const subject = hosts[0] ?? 'server';
       return {
@@ -82,18 +82,18 @@ function certify(request: CertificateRequest): Omit<IssuedCertificate, 'privateK
   // Positive and of full length, so that every tool prints the same number.
   serial[0] = (serial[0]! & 0x3f) | 0x40;
   const now = Date.now();
-  const toBeSigned = der.sequence(
-    der.explicit(0, der.integer(Buffer.of(2))), // version 3
-    der.integer(serial),
+  const toBeSigned = der.encodeSequence(
+    der.encodeExplicit(0, der.encodeInteger(Buffer.of(2))), // version 3
+    der.encodeInteger(serial),
     ecdsaWithSha256,
     distinguishedName(request.issuer),
-    der.sequence(der.time(new Date(now - dayMs)), der.time(new Date(now + 365 * dayMs))),
+    der.encodeSequence(der.encodeTime(new Date(now - dayMs)), der.encodeTime(new Date(now + 365 * dayMs))),
     distinguishedName(request.subject),
     request.publicKey.export({ type: 'spki', format: 'der' }),
-    der.explicit(3, der.sequence(...request.extensions)),
+    der.encodeExplicit(3, der.encodeSequence(...request.extensions)),
   );
   const signature = sign('sha256', toBeSigned, request.signer);
-  const certificate = der.sequence(toBeSigned, ecdsaWithSha256, der.bitString(signature));
+  const certificate = der.encodeSequence(toBeSigned, ecdsaWithSha256, der.bitString(signature));
   return {
     certificate: new X509Certificate(certificate).toString(),
     serialNumber: serial.toString('hex').toUpperCase(),
@@ -101,17 +101,21 @@ function certify(request: CertificateRequest): Omit<IssuedCertificate, 'privateK
 }
 
 function distinguishedName(commonName: string): Buffer {
-  return der.sequence(der.set(der.sequence(der.objectIdentifier('2.5.4.3'), der.utf8String(commonName))));
+  return der.encodeSequence(
+    der.set(der.encodeSequence(der.encodeObjectIdentifier('2.5.4.3'), der.utf8String(commonName))),
+  );
 }
 
 function generalName(host: string): Buffer {
-  if (host.includes('://')) return der.implicit(6, Buffer.from(host));
-  return isIPv4(host) ? der.implicit(7, Buffer.from(host.split('.').map(Number))) : der.implicit(2, Buffer.from(host));
+  if (host.includes('://')) return der.encodeImplicit(6, Buffer.from(host));
+  return isIPv4(host)
+    ? der.encodeImplicit(7, Buffer.from(host.split('.').map(Number)))
+    : der.encodeImplicit(2, Buffer.from(host));
 }
 
 function extension(id: string, value: Buffer, options: { readonly critical?: boolean } = {}): Buffer {
-  const critical = options.critical === true ? [der.boolean(true)] : [];
-  return der.sequence(der.objectIdentifier(id), ...critical, der.octetString(value));
+  const critical = options.critical === true ? [der.encodeBoolean(true)] : [];
+  return der.encodeSequence(der.encodeObjectIdentifier(id), ...critical, der.octetString(value));
 }
 
 function pemOf(key: KeyObject): string {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
-import { endsInitialEvents } from '../../src/discovery/kubernetes/api-server.ts';
+import { isInitialEventsEnd } from '../../src/discovery/kubernetes/api-server.ts';
 import { Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
 import { failureOf } from '../fixtures/failure-of.ts';
 import { faultyProxy } from '../fixtures/faulty-proxy.ts';
@@ -24,7 +24,7 @@ async function watching(client: Http2ApiServer) {
     { namespace: cluster.namespace, sendInitialEvents: true, timeoutSeconds: 300 },
     (event) => {
       if (event.type === 'ADDED') names.push(event.object.metadata.name);
-      began ||= endsInitialEvents(event);
+      began ||= isInitialEventsEnd(event);
     },
     neverAborted,
   );

@@ -20,7 +20,7 @@ import type {
   WatchEvent,
   WatchOptions,
 } from '../../src/discovery/kubernetes/api-server.ts';
-import { endsInitialEvents } from '../../src/discovery/kubernetes/api-server.ts';
+import { isInitialEventsEnd } from '../../src/discovery/kubernetes/api-server.ts';
 import { defaultSelection } from '../../src/discovery/kubernetes/store/usual-selection.ts';
 import { Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
@@ -159,7 +159,7 @@ describe('a watch of an API server', () => {
   it('begins with a list that ends with a bookmark, and continues with changes', async () => {
     await cluster.create(services, { metadata: { name: 'before' }, spec: { ports: [{ port: 80 }] } });
     const { seen, events } = watched(cluster.admin, services, { sendInitialEvents: true });
-    await eventually('the initial events end', () => events.some(endsInitialEvents));
+    await eventually('the initial events end', () => events.some(isInitialEventsEnd));
     expect(seen()).toEqual(['ADDED before', 'BOOKMARK ']);
     await cluster.patch(services, 'before', { metadata: { labels: { changed: 'yes' } } });
     await cluster.delete(services, 'before');

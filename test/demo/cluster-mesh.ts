@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
-import { findInPath } from '../../src/runtime/files/executable.ts';
+import { findExecutable } from '../../src/runtime/files/executable.ts';
 import { packageRoot, packageVersion } from '../../src/runtime/package-root.ts';
 import { findOrBuild, helm } from '../cluster/go-program.ts';
 import { writeKubeconfig } from '../cluster/mesh-objects.ts';
@@ -87,7 +87,7 @@ export class ClusterMesh {
 
   /** Installs a mesh with a Gateway and opens the debugger's page. */
   async start(): Promise<void> {
-    if (findInPath('kubectl', process.env) === undefined)
+    if (findExecutable('kubectl', process.env) === undefined)
       throw new ChartpilotError('REQUEST_FAILED', 'kubectl is not in PATH', { hint: 'Install kubectl 1.30 or later.' });
     const helmBinary = await findOrBuild(helm, this.#print);
     const logFolder = join(this.root, 'logs');

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { findInPath } from '../../src/runtime/files/executable.ts';
+import { findExecutable } from '../../src/runtime/files/executable.ts';
 import { packageRoot, packageVersion } from '../../src/runtime/package-root.ts';
 import { eventually } from '../harness/eventually.ts';
 import { installPackages } from '../harness/install-packages.ts';
@@ -44,9 +44,9 @@ async function build(name: string): Promise<string> {
 beforeAll(async () => {
   if (!isRun) return;
   folder = mkdtempSync(join(tmpdir(), 'chartpilot-image-'));
-  if (findInPath('runc', process.env) === undefined) {
+  if (findExecutable('runc', process.env) === undefined) {
     const hint = 'Run: sudo apt-get update && sudo apt-get install -y --no-install-recommends runc binutils';
-    const find = () => findInPath('runc', process.env);
+    const find = () => findExecutable('runc', process.env);
     installPackages({ name: 'runc', packages: ['runc', 'binutils'], hint, find });
   }
   layout = join(builtImage ?? (await build('one')), 'oci');

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { text } from '../../src/model/fields/decode.ts';
-import { describedAs, type FieldDescription } from '../../src/model/fields/description.ts';
+import { type FieldDescription, withDescription } from '../../src/model/fields/description.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { Draw } from '../random-config/draw.ts';
 import { Effects, type FieldSubject, leavesOf, subjectOfKind } from './effects.ts';
@@ -63,7 +63,7 @@ describe('comparison of worlds', () => {
     ...{ name, decoder: text, isRequired: false, refusesNull: false },
   });
   const withFields = (fieldDescriptions: readonly FieldDescription[]): FieldSubject['decoder'] =>
-    describedAs((value: unknown, path: string) => subject.decoder(value, path), {
+    withDescription((value: unknown, path: string) => subject.decoder(value, path), {
       type: 'object',
       fields: fieldDescriptions,
     });

@@ -8,7 +8,7 @@ import type {
   StartOrder,
 } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { ProbeExplain, ProbeRun, ProcessSignal } from '../../machines/agent/protocol.ts';
-import { type Running, reportEvent, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
+import { type RunningEffect, reportEvent, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { StepNotPossible } from './driver.ts';
 import { epochName, type Host, type HostKind, type HostPlan, waitForValue } from './host.ts';
 
@@ -55,7 +55,7 @@ function openHost(plan: HostPlan): Host {
     });
   };
   const process = scriptedCallback<ProcessSignal, StartOrder>({
-    start: ({ input, self }: Running<EpochRun>) => {
+    start: ({ input, self }: RunningEffect<EpochRun>) => {
       const name = epochName(input, baseIds);
       processes.set(name, self);
       runningNames.add(name);
@@ -76,7 +76,7 @@ function openHost(plan: HostPlan): Host {
   const reportInitializing = (probe: AnyActorRef): void =>
     void setImmediate(() => reportEvent(probe, { type: 'probe.failed', reason: '503 INITIALIZING' }));
   const probing = scriptedCallback<ProbeRun | ProbeExplain, ProbeOrder>({
-    start: ({ input, self }: Running<ProbeOrder>) => {
+    start: ({ input, self }: RunningEffect<ProbeOrder>) => {
       probes.set(epochName(input, baseIds), self);
       if (input.isProbeRequested) reportInitializing(self);
     },

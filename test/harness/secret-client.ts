@@ -7,7 +7,7 @@ import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { GrpcConnection, whenEnded } from '../../src/runtime/grpc/grpc-client.ts';
+import { GrpcConnection, onCallEnd } from '../../src/runtime/grpc/grpc-client.ts';
 import { FrameReader, frameOf } from '../../src/runtime/grpc/grpc-frames.ts';
 import { eventually } from './eventually.ts';
 
@@ -40,7 +40,7 @@ export class SecretClient {
       reader.push(chunk, ({ bytes }) => this.responses.push(responseOf(bytes.subarray(5))));
     });
     this.#stream.once('end', () => this.#stream.end());
-    whenEnded(this.#stream, connection, (status) => {
+    onCallEnd(this.#stream, connection, (status) => {
       this.ended = status === undefined ? 'OK' : status.message;
     });
   }

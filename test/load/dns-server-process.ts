@@ -6,7 +6,7 @@ import { DnsServer } from '../../src/agent/dns/dns-server.ts';
 import { DnsUpstream } from '../../src/agent/dns/dns-upstream.ts';
 import { NameTableSchema } from '../../src/gen/istio/networking/nds/v1/nds_pb.ts';
 import { DnsNames } from '../../src/runtime/dns/dns-names.ts';
-import { readingNameTable } from '../../src/runtime/dns/name-table.ts';
+import { readNameTableInSteps } from '../../src/runtime/dns/name-table.ts';
 import { runToEnd } from '../../src/runtime/turns.ts';
 import { freePorts } from '../harness/free-ports.ts';
 
@@ -29,7 +29,7 @@ const table = Object.fromEntries(
   ]),
 );
 const names = runToEnd(
-  DnsNames.of(runToEnd(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table })))), {
+  DnsNames.of(runToEnd(readNameTableInSteps(toBinary(NameTableSchema, create(NameTableSchema, { table })))), {
     namespace: 'shop',
     domain: 'shop.svc.cluster.local',
     search: 'shop.svc.cluster.local',
@@ -45,7 +45,7 @@ const server = new DnsServer({
   forwardBeforeTable: false,
   upstream: new DnsUpstream({ servers: [], timeoutMs: 1, parallel: false }, counts.upstream),
   counts,
-  failed: (error) => {
+  onFailed: (error) => {
     throw error;
   },
 });

@@ -1,7 +1,7 @@
 /** The catalog of Consul as its charts read and watch it (machines/discovery/consul), under a virtual clock. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Actor, fromCallback, fromPromise } from 'xstate';
-import { alarmOf, type CatalogReading, needsWholeRead } from '../../machines/discovery/consul/catalog-change.ts';
+import { type CatalogReading, holdReason, needsWholeRead } from '../../machines/discovery/consul/catalog-change.ts';
 import { consulMachine } from '../../machines/discovery/consul/consul.machine.ts';
 import {
   type ConsulCatalogInput,
@@ -19,7 +19,7 @@ import type {
 import {
   type CatalogSurvey,
   chooseStrategy,
-  fewerConnections,
+  connectionsAfterThrottling,
   isOutgrown,
   maxConsulConnections,
 } from '../../machines/discovery/consul/watch-strategy.ts';
@@ -312,7 +312,11 @@ describe('the query strategy', () => {
     expect(isOutgrown(nodeStrategy, { nodes: 148, services: 9 }, 150)).toBe(false);
     expect(isOutgrown(nodeStrategy, { nodes: 149, services: 9 }, 150)).toBe(true);
     expect(isOutgrown({ ...nodeStrategy, strategy: 'coarse' }, { nodes: 9_999, services: 9 }, 150)).toBe(false);
-    expect([fewerConnections(52, 150), fewerConnections(0, 150), fewerConnections(10, 150)]).toEqual([26, 75, 8]);
+    expect([
+      connectionsAfterThrottling(52, 150),
+      connectionsAfterThrottling(0, 150),
+      connectionsAfterThrottling(10, 150),
+    ]).toEqual([26, 75, 8]);
   });
 });
 
@@ -320,16 +324,16 @@ describe('a read result', () => {
   const appliedReading = readingOf(10);
 
   it('is held back if it would remove everything, or most of it without evidence', () => {
-    expect(alarmOf(appliedReading, readingOf(0), 'growth')).toMatch(/remove all 10 services/);
-    expect(alarmOf(appliedReading, readingOf(4), 'reconnect')).toMatch(/leave 4 of 10 services/);
-    expect(alarmOf(appliedReading, readingOf(4), 'growth')).toBeUndefined();
-    expect(alarmOf(appliedReading, readingOf(5), 'reconnect')).toBeUndefined();
-    expect(alarmOf(appliedReading, readingOf(10, { instances: 9 }), 'new credentials')).toMatch(/9 of 20 instances/);
-    expect(alarmOf(readingOf(3), readingOf(1), 'reconnect')).toBeUndefined();
-    expect(alarmOf(appliedReading, readingOf(0), 'accepted')).toBeUndefined();
-    expect(alarmOf(null, readingOf(0), 'start')).toBeUndefined();
-    expect(alarmOf(null, readingOf(0, { restricted: true }), 'start')).toMatch(/ACLs hide results/);
-    expect(alarmOf(null, readingOf(0, { nodes: 0 }), 'start')).toMatch(/no nodes/);
+    expect(holdReason(appliedReading, readingOf(0), 'growth')).toMatch(/remove all 10 services/);
+    expect(holdReason(appliedReading, readingOf(4), 'reconnect')).toMatch(/leave 4 of 10 services/);
+    expect(holdReason(appliedReading, readingOf(4), 'growth')).toBeUndefined();
+    expect(holdReason(appliedReading, readingOf(5), 'reconnect')).toBeUndefined();
+    expect(holdReason(appliedReading, readingOf(10, { instances: 9 }), 'new credentials')).toMatch(/9 of 20 instances/);
+    expect(holdReason(readingOf(3), readingOf(1), 'reconnect')).toBeUndefined();
+    expect(holdReason(appliedReading, readingOf(0), 'accepted')).toBeUndefined();
+    expect(holdReason(null, readingOf(0), 'start')).toBeUndefined();
+    expect(holdReason(null, readingOf(0, { restricted: true }), 'start')).toMatch(/ACLs hide results/);
+    expect(holdReason(null, readingOf(0, { nodes: 0 }), 'start')).toMatch(/no nodes/);
   });
 
   it('is applied immediately if it is from a watch, others remain, and the token is unrestricted', () => {

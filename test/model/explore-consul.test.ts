@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { assign } from 'xstate';
 import { consulCatalogMachine } from '../../machines/discovery/consul/consul-catalog.machine.ts';
-import { alarmIn, minRepetitions } from '../../machines/discovery/consul/consul-catalog.setup.ts';
+import { holdReasonOf, minRepetitions } from '../../machines/discovery/consul/consul-catalog.setup.ts';
 import { explore, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { type ConsulBounds, ConsulWorld } from '../simulation/consul-world.ts';
@@ -86,7 +86,7 @@ describe.skipIf(isQuick)('the exploration of Consul', () => {
       consulCatalogMachine.provide({
         guards: {
           isUnconfirmed: ({ context }, outcome) =>
-            alarmIn(context, outcome) !== undefined && context.repetitions + 1 < minRepetitions,
+            holdReasonOf(context, outcome) !== undefined && context.repetitions + 1 < minRepetitions,
         },
         actions: { countRepetition: assign({ repetitions: ({ context }) => context.repetitions + 1 }) },
       }),

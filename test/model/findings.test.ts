@@ -146,7 +146,7 @@ test('a growing trace has the same findings as a complete one', () => {
   const check = new TraceFindings(runOf({ header, records: growing }));
   for (const record of records) {
     growing.push(record);
-    check.grow();
+    check.addNewRecords();
   }
   expect(check.findings).toEqual(checkedFindings({ header, records }).verdicts);
 });
@@ -165,7 +165,7 @@ test('a rule that throws is reported once, without affecting other rules', () =>
     }),
   };
   const check = new TraceFindings(runOf({ header, records }), [brokenRule, ...rules]);
-  check.grow();
+  check.addNewRecords();
   expect(check.brokenRules).toEqual([{ rule: 'broken', reason: 'no such field' }]);
   expect(calls).toBe(1);
   expect(check.findings).toEqual(checkedFindings({ header, records }).verdicts);
@@ -232,7 +232,7 @@ function runOf({ header, records }: RecordedLife) {
 
 function checkedFindings(trace: RecordedLife) {
   const check = new TraceFindings(runOf(trace));
-  check.grow();
+  check.addNewRecords();
   return { verdicts: check.findings, broken: check.brokenRules, atEnd: check.finish() };
 }
 

@@ -6,16 +6,16 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Actor, fromCallback, fromPromise, sendTo, setup } from 'xstate';
 import { rootsIn } from '../../machines/discovery/ca/authority.setup.ts';
-import { type Creation, sharedAuthorityMachine } from '../../machines/discovery/ca/shared-authority.machine.ts';
+import { type CreationResult, sharedAuthorityMachine } from '../../machines/discovery/ca/shared-authority.machine.ts';
 import type { SharedAuthorityReport, SharedStage } from '../../machines/discovery/ca/shared-authority-protocol.ts';
 import {
   minStageMs,
   nextStep,
   orderRejection,
   type RotationFacts,
-  rotationTo,
   type SharedJournal,
   sharedOrders,
+  startRotation,
 } from '../../machines/discovery/ca/shared-rotation.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
@@ -61,7 +61,7 @@ class Replica {
         followSecret: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
           this.#report = sendBack;
         }),
-        createSecret: fromPromise<Creation, { withNewRoot: boolean }>(
+        createSecret: fromPromise<CreationResult, { withNewRoot: boolean }>(
           ({ input: { withNewRoot } }) =>
             new Promise((resolve) => {
               this.pendingCreations.push({
@@ -332,10 +332,10 @@ describe('the rotation stages', () => {
   });
 
   it('an unknown root in the Secret becomes the next root of a rotation', () => {
-    expect(rotationTo('x', journalOf(), 7)).toMatchObject({ stage: 'trusting', signer: 'a', other: 'x', since: 7 });
+    expect(startRotation('x', journalOf(), 7)).toMatchObject({ stage: 'trusting', signer: 'a', other: 'x', since: 7 });
     // No workload has a certificate of the root that `x` replaces.
     for (const stageAtRestart of [trusting, dropping]) {
-      expect(rotationTo('x', stageAtRestart, 7)).toMatchObject({
+      expect(startRotation('x', stageAtRestart, 7)).toMatchObject({
         stage: 'trusting',
         signer: stageAtRestart.signer,
         other: 'x',
@@ -344,8 +344,8 @@ describe('the rotation stages', () => {
   });
 
   it('a tainted root stays tainted when an operator puts its successor into the Secret', () => {
-    expect(rotationTo('x', { ...trusting, tainted: 'a' }, 7)).toMatchObject({ other: 'x', tainted: 'a' });
-    expect(rotationTo('x', { ...dropping, tainted: 'a' }, 7)).toMatchObject({ signer: 'b', tainted: null });
+    expect(startRotation('x', { ...trusting, tainted: 'a' }, 7)).toMatchObject({ other: 'x', tainted: 'a' });
+    expect(startRotation('x', { ...dropping, tainted: 'a' }, 7)).toMatchObject({ signer: 'b', tainted: null });
   });
 
   const stages = [journalOf(), trusting, signing, dropping];
@@ -371,7 +371,7 @@ describe('the rotation stages', () => {
   });
 
   it('the active roots are restored while workloads have certificates of both, because a third root would disconnect them', () => {
-    expect(rotationTo('x', signing, 7)).toBe(signing);
+    expect(startRotation('x', signing, 7)).toBe(signing);
   });
 });
 

@@ -2,7 +2,7 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { findInPath } from '../../src/runtime/files/executable.ts';
+import { findExecutable } from '../../src/runtime/files/executable.ts';
 import { eventually } from '../harness/eventually.ts';
 import { get } from './node-request.ts';
 import { resources } from './resources.ts';
@@ -46,7 +46,7 @@ spec: { clusterIP: ${webAddress}, selector: { app: web }, ports: [{ port: 80, ta
 async function importWebImage(): Promise<void> {
   const root = join(node.folder, 'web');
   mkdirSync(join(root, 'bin'), { recursive: true });
-  copyFileSync(findInPath('busybox', process.env)!, join(root, 'bin/busybox'));
+  copyFileSync(findExecutable('busybox', process.env)!, join(root, 'bin/busybox'));
   symlinkSync('busybox', join(root, 'bin/httpd'));
   await node.importImage({ name: webImage, root, entrypoint: ['/bin/busybox'], user: '1000:1000' });
 }

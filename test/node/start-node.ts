@@ -5,7 +5,7 @@
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findInPath } from '../../src/runtime/files/executable.ts';
+import { findExecutable } from '../../src/runtime/files/executable.ts';
 import { loadAuthority } from '../certs/authority.ts';
 import { type RunningApiServer, startApiServer } from '../cluster/api-server-process.ts';
 import { Cluster } from '../cluster/cluster.ts';
@@ -209,7 +209,7 @@ function kubeletFlags(paths: NodePaths): string[] {
 function pause(folder: string): Image {
   const root = join(folder, 'pause');
   mkdirSync(root);
-  copyFileSync(findInPath('busybox', process.env)!, join(root, 'busybox'));
+  copyFileSync(findExecutable('busybox', process.env)!, join(root, 'busybox'));
   return { name: pauseImage, root, entrypoint: ['/busybox', 'sleep', '2147483647'], user: '65535:65535' };
 }
 

@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findInPath } from '../../src/runtime/files/executable.ts';
+import { findExecutable } from '../../src/runtime/files/executable.ts';
 import { packageRoot, packageVersion } from '../../src/runtime/package-root.ts';
 import { findOrBuild, helm } from '../cluster/go-program.ts';
 import { writeKubeconfig } from '../cluster/mesh-objects.ts';
@@ -98,7 +98,7 @@ async function openTerminal(helmBinary: string): Promise<DemoTerminal> {
   await buildMeshImages(join(home, 'image'));
   const registries = `[[registry]]\nlocation = "${registry}"\ninsecure = true\n`;
   writeFileSync(join(home, '.config/containers/registries.conf'), registries);
-  const skopeo = [...node.namespaces.networkPrefix, findInPath('skopeo', process.env)].join(' ');
+  const skopeo = [...node.namespaces.networkPrefix, findExecutable('skopeo', process.env)].join(' ');
   writeFileSync(join(tools, 'skopeo'), `#!/bin/sh\ncd ${home}\nexec ${skopeo} "$@"\n`, { mode: 0o755 });
   const kubeconfig = join(home, 'kubeconfig');
   writeKubeconfig(kubeconfig, node.cluster);
@@ -114,7 +114,7 @@ async function openTerminal(helmBinary: string): Promise<DemoTerminal> {
 describe.runIf(isFull)('the upgrade of docs/install.md', () => {
   beforeAll(async () => {
     for (const program of ['skopeo', 'docker-registry']) {
-      const find = () => findInPath(program, process.env);
+      const find = () => findExecutable(program, process.env);
       const hint = `Run: sudo apt-get install ${program}`;
       if (find() === undefined) installPackages({ name: program, packages: [program], hint, find });
     }

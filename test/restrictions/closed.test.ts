@@ -8,7 +8,7 @@ import { SettingsFiles } from '../../src/discovery/config/files/settings-files.t
 import { MeshConfigs } from '../../src/discovery/config/snapshots/mesh-configs.ts';
 import { MeshState } from '../../src/discovery/push/contexts/mesh-state.ts';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
-import { effectIn } from '../../src/model/config/refused.ts';
+import { effectText } from '../../src/model/config/refused.ts';
 import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
 import { peerModes } from '../../src/model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../src/model/push-context/push-context.ts';
@@ -671,8 +671,10 @@ describe('a closed workload', () => {
   it('the report names the whole mesh for an object in the root namespace', () => {
     const text = object('AuthorizationPolicy', invalidSpec, { namespace: 'istio-system' });
     const [standIn] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).standIns;
-    expect(effectIn(standIn!, 'istio-system')).toBe('every request to the workloads of the whole mesh is denied');
-    expect(effectIn(standIn!, 'mesh-root')).toBe('every request to the workloads of namespace istio-system is denied');
+    expect(effectText(standIn!, 'istio-system')).toBe('every request to the workloads of the whole mesh is denied');
+    expect(effectText(standIn!, 'mesh-root')).toBe(
+      'every request to the workloads of namespace istio-system is denied',
+    );
   });
 
   it('the closed workloads change with the root namespace of the mesh configuration', async () => {

@@ -280,15 +280,15 @@ export class AdsWorld {
   }
 
   resourcesOf(typeUrl: string): ReadonlyMap<string, unknown> {
-    return this.#stream.responder.sentOf(typeUrl).resources;
+    return this.#stream.responder.sentResourcesOf(typeUrl).resources;
   }
 
   /** Sent resources of a type as `name=version`. */
   sentOf(typeUrl: string): string[] {
-    const sentResources = this.#stream.responder.sentOf(typeUrl);
+    const sentResources = this.#stream.responder.sentResourcesOf(typeUrl);
     return [
       ...[...sentResources.resources.values()].map(({ name, version }) => `${name}=${version}`),
-      `${sentResources.hasForgotten}`,
+      `${sentResources.hasForgottenNames}`,
     ];
   }
 
@@ -369,15 +369,15 @@ export class AdsWorld {
   #streamLogic() {
     return fromCallback<StreamOrder, { connection: number }>(({ receive, sendBack }) => {
       receive((order) => this.#stream.execute(order));
-      this.#stream.open({
+      this.#stream.start({
         report: (report) => {
           if (report.type === 'clusters.abandoned')
             for (const name of report.clusters) this.abandonedClusters.add(name);
           sendBack(report);
         },
-        pushed: (order) => this.actor.send(order),
-        responded: () => {},
-        acknowledged: () => {},
+        onPushed: (order) => this.actor.send(order),
+        onResponded: () => {},
+        onAcknowledged: () => {},
       });
       return () => this.#stream.dispose();
     });

@@ -166,7 +166,7 @@ export class BundlesWorld implements World {
         [`fail:${index}`, call?.kind === 'fetch'],
         [`throw:${index}`, call?.kind === 'fetch'],
       ]),
-      ...this.#system.zone.firable().map((timer): [string, boolean] => [`tick:${timer}`, true]),
+      ...this.#system.zone.firableTimers().map((timer): [string, boolean] => [`tick:${timer}`, true]),
     ];
     return names.flatMap(([name, isPossible]) => {
       const kind = name.split(':')[0]!;
@@ -280,8 +280,8 @@ export class BundlesWorld implements World {
     const { storedVersion, isLost } = this.#state.endpoints[index]!;
     const { heldBundles } = this.#state;
     const pause = `pause:${index}`;
-    if (this.#system.zone.has(pause) && !this.#system.zone.hasPassed(pause)) {
-      const earlyMs = -this.#system.zone.sinceMs(pause);
+    if (this.#system.zone.has(pause) && !this.#system.zone.isOverdue(pause)) {
+      const earlyMs = -this.#system.zone.minElapsedMs(pause);
       this.#recordViolation(
         'no endpoint is requested before its time',
         `${index} is requested ${earlyMs} ms too early`,

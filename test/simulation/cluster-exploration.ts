@@ -136,7 +136,7 @@ export class ClusterExploration implements World {
             request.sentVersion === undefined,
         ]),
       ]),
-      ...this.#system.zone.firable().map((timer): [string, boolean, boolean] => [`tick:${timer}`, true, true]),
+      ...this.#system.zone.firableTimers().map((timer): [string, boolean, boolean] => [`tick:${timer}`, true, true]),
     ];
     // A pending response may be late, but not forever.
     const isLate = (name: string): boolean =>

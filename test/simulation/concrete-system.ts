@@ -1,7 +1,7 @@
 /** Root actors on a clock that a test advances: one timing at a time, where `SymbolicSystem` covers all timings. */
 import { type AnyActorLogic, type AnyActorRef, createActor } from 'xstate';
 import {
-  type ActorHome,
+  type ActorHost,
   observeEvents,
   onChartFailure,
   type SymbolicRootOptions,
@@ -13,7 +13,7 @@ export interface Clock {
   clearTimeout(id: number): void;
 }
 
-export class ConcreteSystem implements ActorHome {
+export class ConcreteSystem implements ActorHost {
   readonly #clock: Clock;
   readonly #failures: string[];
 
@@ -34,5 +34,5 @@ export class ConcreteSystem implements ActorHome {
   }
 
   /** Does nothing, because no state of a root is stored. */
-  forget(): void {}
+  removeRoot(): void {}
 }

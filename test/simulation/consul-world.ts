@@ -116,7 +116,7 @@ export class ConsulWorld implements World {
         [`fail:${name}`, !isUp],
         [`refuse:${name}`, isUp],
       ]),
-      ...this.#system.zone.firable().map((timer): [string, boolean] => [`tick:${timer}`, true]),
+      ...this.#system.zone.firableTimers().map((timer): [string, boolean] => [`tick:${timer}`, true]),
     ];
     // A pending response may be late, but not forever.
     const isLate = (name: string): boolean => name.endsWith('.readLimit') && isUp;

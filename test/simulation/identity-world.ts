@@ -206,14 +206,14 @@ export class IdentityWorld implements World {
         ],
       ),
       ...this.#planeSystem.zone
-        .firable()
+        .firableTimers()
         .map((timer): [string, boolean, boolean] => [`tick:control:${timer}`, true, true]),
     ];
     return names.flatMap(([name, free, isPossible]) => (isPossible ? [{ name, free }] : []));
   }
 
   #timersOf(index: number): string[] {
-    return (this.#hosts?.[index]?.zone.firable() ?? []).filter((timer) => !timer.startsWith('refused'));
+    return (this.#hosts?.[index]?.zone.firableTimers() ?? []).filter((timer) => !timer.startsWith('refused'));
   }
 
   apply(choice: string): void {
@@ -518,7 +518,7 @@ export class IdentityWorld implements World {
     }
     const host = this.#hosts?.[index];
     if (host?.zone.has('refused')) {
-      const sinceMs = host.zone.sinceMs('refused');
+      const sinceMs = host.zone.minElapsedMs('refused');
       if (sinceMs < minPauseMs)
         this.#recordViolation(
           'a failed request is repeated after a delay',

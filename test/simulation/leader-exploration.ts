@@ -119,7 +119,7 @@ export class LeaderExploration implements World {
       ['away', false, isFault && isUp],
       ['back', true, !isUp],
       ['touch', false, isFault && version > 0],
-      ...this.#system.zone.firable().map((timer): [string, boolean, boolean] => [`tick:${timer}`, true, true]),
+      ...this.#system.zone.firableTimers().map((timer): [string, boolean, boolean] => [`tick:${timer}`, true, true]),
     ];
     // A pending response may be late, but not forever.
     const isLate = (choice: string): boolean => {
@@ -281,7 +281,7 @@ export class LeaderExploration implements World {
     this.#system.rename(sentOf(name), gateOf(name));
     const other = names.find((one) => one !== name)!;
     const { zone } = this.#system;
-    if (zone.has(gateOf(other)) && !zone.hasPassed(gateOf(other)))
+    if (zone.has(gateOf(other)) && !zone.isOverdue(gateOf(other)))
       this.#recordViolation('never two leaders', `${name} does, and ${other} may`);
   }
 

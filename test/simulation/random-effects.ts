@@ -1,7 +1,7 @@
 /** The agent's machines for random runs: those of the explorer, with effects that may be slow or fail. */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
-import { type Running, scriptedCallback, scriptedPromise } from '../../src/debugger/explore/scripted-effect.ts';
+import { type RunningEffect, scriptedCallback, scriptedPromise } from '../../src/debugger/explore/scripted-effect.ts';
 import {
   type AgentMachines,
   agentMachines,
@@ -24,7 +24,7 @@ export interface RandomEffectWorld extends EffectWorld {
   ): void;
 }
 
-const worldOfCall = ({ system }: Running<unknown>): RandomEffectWorld => worldOf.get(system) as RandomEffectWorld;
+const worldOfCall = ({ system }: RunningEffect<unknown>): RandomEffectWorld => worldOf.get(system) as RandomEffectWorld;
 
 /** Built once per set of machines, because `provide` drops what XState has memoized. */
 export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgent {

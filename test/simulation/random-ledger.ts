@@ -3,7 +3,7 @@ import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import type { InvariantViolation } from '../../src/debugger/explore/world.ts';
-import type { Invariant, Observed } from '../../src/simulation/agent/invariants/invariant.ts';
+import type { Invariant, Observation } from '../../src/simulation/agent/invariants/invariant.ts';
 import type { HostWatch, SimulatedHost, SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import type { PacedClock } from './paced-clock.ts';
 
@@ -91,7 +91,7 @@ export class Ledger {
     }
   }
 
-  checkInvariants(check: (invariant: Invariant, observed: Observed) => string | undefined): void {
+  checkInvariants(check: (invariant: Invariant, observed: Observation) => string | undefined): void {
     const observed = this.#observe();
     for (const invariant of this.#options.invariants) {
       const detail = check(invariant, observed);
@@ -167,7 +167,7 @@ export class Ledger {
     return this.#readRun().agent?.hasTag('leaving') === true;
   }
 
-  #observe(): Observed {
+  #observe(): Observation {
     const { host, agent, failures } = this.#readRun();
     const { settings, baseIds } = this.#options;
     return {

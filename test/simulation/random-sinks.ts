@@ -4,7 +4,7 @@
  */
 import { agentLog } from '../../src/agent/status/agent-log.ts';
 import { agentStates } from '../../src/agent/status/agent-states.ts';
-import { logLosses } from '../../src/cli/flags/log-flags.ts';
+import { reportLostLines } from '../../src/cli/flags/log-flags.ts';
 import { traceListener } from '../../src/cli/flags/trace-flags.ts';
 import type { InvariantViolation } from '../../src/debugger/explore/world.ts';
 import { logRecords } from '../../src/runtime/actors/log-records.ts';
@@ -29,7 +29,7 @@ export const sinkRules = {
 /** The program's real sink, unless a test replaces it. */
 export interface SinkParts {
   readonly logSink?: (options: LineSinkOptions) => LineSink;
-  readonly logLosses?: typeof logLosses;
+  readonly logLosses?: typeof reportLostLines;
 }
 
 /** Small, so that a run of a few minutes loses lines. */
@@ -58,14 +58,14 @@ export class RandomSinks {
   #recordsReported = 0;
   #recordsFlushed = 0;
   #maxRecordsPerTurn = 0;
-  readonly #logLosses: typeof logLosses;
+  readonly #logLosses: typeof reportLostLines;
   readonly #logger = createLogger({ outputLevel: 'default:debug', write: (line) => this.#writeLog(line) });
 
   /** @param now time of the world */
   constructor(now: () => number, parts: SinkParts = {}) {
     this.#now = now;
     const { logSink = (options) => new LineSink(options) } = parts;
-    this.#logLosses = parts.logLosses ?? logLosses;
+    this.#logLosses = parts.logLosses ?? reportLostLines;
     this.#log = logSink({ open: this.#outlets.log.open, clock: this.#clockOf('log'), maxBytes: maxBytes.log });
     this.#logLosses(this.#log, 'log', this.#logger);
     const { failed, recovered } = traceListener('agent.trace', this.#logger);

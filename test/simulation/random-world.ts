@@ -7,7 +7,7 @@ import type { PreparedEpoch, PrepareOrder } from '../../machines/agent/envoy/epo
 import type { ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
-import { type Running, reportEvent, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
+import { type RunningEffect, reportEvent, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import {
   type DirectoryWatchInput,
   noPendingFiles,
@@ -239,7 +239,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.#signals = self;
   }
 
-  setWatch({ self, input }: Running<DirectoryWatchInput>, isOn: boolean): void {
+  setWatch({ self, input }: RunningEffect<DirectoryWatchInput>, isOn: boolean): void {
     if (!isOn) {
       this.#calls.cancelCall(self);
       this.#watch.stop(self);
@@ -311,7 +311,7 @@ export class RandomWorld implements RandomEffectWorld {
     });
   }
 
-  startPreparing({ input, self }: Running<PrepareOrder>): void {
+  startPreparing({ input, self }: RunningEffect<PrepareOrder>): void {
     this.host.recordAttempt(input.baseId);
     const { digest } = this.#files.read();
     const isOutdated = input.certificates !== null && input.certificates !== digest;
@@ -327,12 +327,12 @@ export class RandomWorld implements RandomEffectWorld {
     );
   }
 
-  stopPreparing({ self }: Running<Run>): void {
+  stopPreparing({ self }: RunningEffect<Run>): void {
     this.#prepareCalls.delete(self);
     this.#calls.cancelCall(self);
   }
 
-  spawn({ input: { epoch, baseId }, self }: Running<Run>): void {
+  spawn({ input: { epoch, baseId }, self }: RunningEffect<Run>): void {
     const diskError = this.#diskErrorOf('no room for pipes');
     if (diskError !== undefined) {
       this.ledger.expectReport(diskError);
@@ -350,17 +350,17 @@ export class RandomWorld implements RandomEffectWorld {
     reportEvent(self, { type: 'process.spawned', pid, startedAtMs: 0 });
   }
 
-  signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
+  signal({ self }: RunningEffect<unknown>, signal: ProcessSignal['signal']): void {
     const process = this.host.processOfEffect(self);
     if (process !== undefined) this.host.signal(process, signal);
   }
 
-  abandonProcess({ self }: Running<unknown>): void {
+  abandonProcess({ self }: RunningEffect<unknown>): void {
     const process = this.host.processOfEffect(self);
     if (process !== undefined) this.host.kill(process);
   }
 
-  setProbing({ input, self }: Running<Run>, isOn: boolean): void {
+  setProbing({ input, self }: RunningEffect<Run>, isOn: boolean): void {
     const key = keyOf(input);
     if (isOn) {
       this.#probes.set(key, self);
@@ -370,13 +370,13 @@ export class RandomWorld implements RandomEffectWorld {
     }
   }
 
-  explain({ self }: Running<Run>): void {
+  explain({ self }: RunningEffect<Run>): void {
     this.#calls.runLater(self, this.#durations.drawMostlyShort(20, this.#nextOccasion('look')), () =>
       reportEvent(self, { type: 'probe.waiting', reason: 'Envoy is initializing' }),
     );
   }
 
-  probeNow({ input, self }: Running<Run>): void {
+  probeNow({ input, self }: RunningEffect<Run>): void {
     const ms = this.#durations.drawMostlyShort(20, this.#nextOccasion('look'));
     this.clock.setTimeout(() => {
       const process = this.host.processes.find((other) => keyOf(other) === keyOf(input) && this.host.hasAdmin(other));
@@ -395,12 +395,12 @@ export class RandomWorld implements RandomEffectWorld {
     return true;
   }
 
-  startRepair({ input, self }: Running<{ baseId: number }>): void {
+  startRepair({ input, self }: RunningEffect<{ baseId: number }>): void {
     const repaired = !this.#lastingFaults.has('no repair') && this.host.repair(input.baseId);
     settleCall(self, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
   }
 
-  release({ self }: Running<unknown>): void {
+  release({ self }: RunningEffect<unknown>): void {
     this.#releaseCall = self;
     for (const process of this.host.processes) this.host.kill(process);
   }

@@ -43,7 +43,7 @@ export class ScriptedSource implements ResourceSource {
   readonly #resourcesWithoutHosts = new WeakSet<EncodedResource>();
   readonly references: ResourceReferences = {
     names: (resource, cluster) => this.#clusters.get(resource)?.includes(cluster) === true,
-    namesAmong: (resource, clusters) =>
+    referencedNamesAmong: (resource, clusters) =>
       [...clusters].filter((name) => this.#clusters.get(resource)?.includes(name) === true),
     usabilityOf: (cluster) => this.#usabilityOf(cluster),
     fetchesEndpoints: (cluster) => this.#usabilityOf(cluster).usableAfter === 'assignment',
@@ -119,7 +119,7 @@ export class ScriptedSource implements ResourceSource {
     return { version: `${this.version}`, forced: typeUrls.length === 0, configs: new Set(typeUrls) };
   }
 
-  open(node: NodeIdentity): { error: string } | { resources: NodeResources } {
+  openNode(node: NodeIdentity): { error: string } | { resources: NodeResources } {
     if (this.nodeRejection !== undefined) return { error: this.nodeRejection };
     this.nodes.push(node);
     return {

@@ -215,7 +215,7 @@ export class SuccessionWorld implements World {
       choices.push(freeChoice(`hear:${link.older}`));
     if (link !== undefined && this.#isRunning(link.newer) && link.toNewer.length > 0)
       choices.push(freeChoice(`hear:${link.newer}`));
-    for (const timer of this.#system.zone.firable()) choices.push(freeChoice(`tick:${timer}`));
+    for (const timer of this.#system.zone.firableTimers()) choices.push(freeChoice(`tick:${timer}`));
     return choices;
   }
 
@@ -470,7 +470,7 @@ export class SuccessionWorld implements World {
       if (processState !== 'running' || root?.getSnapshot().status === 'active') continue;
       const { exitCode } = root!.getSnapshot().output as { exitCode: number };
       const dueOrders = dueOrdersOf(exitCode);
-      this.#system.forget(root!);
+      this.#system.removeRoot(root!);
       this.#changeProcess(number, {
         ...{ processState: 'ended', calls: new Map() },
         ...{

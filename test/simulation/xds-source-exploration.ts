@@ -146,7 +146,7 @@ export class XdsSourceExploration implements World {
         [`spoil:${name}`, isUp && writtenVersions[name]?.isValid === true],
         [`delete:${name}`, isUp && writtenVersions[name] !== undefined],
       ]),
-      ...this.#system.zone.firable().map((timer): [string, boolean] => [`tick:${timer}`, true]),
+      ...this.#system.zone.firableTimers().map((timer): [string, boolean] => [`tick:${timer}`, true]),
     ];
     return all.flatMap(([name, isPossible]) => {
       const kind = name.split(':')[0]!;

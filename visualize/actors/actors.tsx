@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
 import { chainActors, chainAnchor } from '../model/causal-chain.ts';
-import { chooseActor, chosenActor, now, place, recording, state } from '../model/place.ts';
+import { chooseActor, chosenActor, currentTime, place, recording, state } from '../model/place.ts';
 import {
   type ActorGroup,
   type ActorNode,
@@ -79,10 +79,13 @@ export function Actors(): JSX.Element {
   );
 }
 
-function chosenIfOmitted(rows: ActorTree['rows'], omittedActor: ActorSnapshot | undefined): ActorSnapshot | undefined {
+function chosenIfOmitted(
+  actorRows: ActorTree['rows'],
+  omittedActor: ActorSnapshot | undefined,
+): ActorSnapshot | undefined {
   const isListed =
     omittedActor === undefined ||
-    rows.some((row) => (isGroup(row) ? row.actors.includes(omittedActor) : row.actor === omittedActor));
+    actorRows.some((row) => (isGroup(row) ? row.actors.includes(omittedActor) : row.actor === omittedActor));
   return isListed ? undefined : omittedActor;
 }
 
@@ -105,7 +108,11 @@ function Filter(): JSX.Element {
 function Actor({ node: { actor, depth, effects } }: { readonly node: ActorNode }): JSX.Element {
   const timers = actor.timers ?? [];
   return (
-    <li class="actor" style={{ '--depth': Math.min(depth, maxIndent) }} data-new={isNew(actor) || undefined}>
+    <li
+      class="actor"
+      style={{ '--depth': Math.min(depth, maxIndent) }}
+      data-new={isRecentlySpawned(actor) || undefined}
+    >
       <ActorButton actor={actor} />
       {timers.slice(0, maxMarks).map((timer) => (
         <Timer key={`${timer.timer} ${timer.state}`} timer={timer} />
@@ -128,7 +135,7 @@ function Actor({ node: { actor, depth, effects } }: { readonly node: ActorNode }
 }
 
 function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element {
-  const since = recording.value?.inStateSince(actor.actor, place.value);
+  const since = recording.value?.stateEnteredAt(actor.actor, place.value);
   const isChosen = chosenActor.value === actor.actor;
   return (
     <button
@@ -145,7 +152,7 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
         <ChainCount actors={[actor]} />
       </span>
       <span class="actor-time" title="Time in this state">
-        {since === undefined ? '' : durationText(Math.max(0, now.value - since))}
+        {since === undefined ? '' : durationText(Math.max(0, currentTime.value - since))}
       </span>
       <State of={actor} />
     </button>
@@ -174,9 +181,9 @@ function State({ of: snapshot }: { readonly of: ActorSnapshot }): JSX.Element {
     <span class="state-name">
       {regionsOf(snapshot.state).map((path) => (
         <span class="region" key={path.join('.')}>
-          {path.slice(0, -1).map((outer) => (
-            <span class="outer-state" key={outer}>
-              {outer}
+          {path.slice(0, -1).map((ancestor) => (
+            <span class="outer-state" key={ancestor}>
+              {ancestor}
               <span class="step"> › </span>
             </span>
           ))}
@@ -188,7 +195,7 @@ function State({ of: snapshot }: { readonly of: ActorSnapshot }): JSX.Element {
 }
 
 function Timer({ timer: { timer, ms, startedAt } }: { readonly timer: RunningTimer }): JSX.Element {
-  const remainingMs = Math.max(0, startedAt + ms - now.value);
+  const remainingMs = Math.max(0, startedAt + ms - currentTime.value);
   return (
     <div
       class="actor-timer"
@@ -268,12 +275,12 @@ function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
 }
 
 function toggle(name: string): void {
-  const next = new Set(openGroups.value);
-  if (!next.delete(name)) next.add(name);
-  openGroups.value = next;
+  const nextGroups = new Set(openGroups.value);
+  if (!nextGroups.delete(name)) nextGroups.add(name);
+  openGroups.value = nextGroups;
 }
 
-function isNew({ spawnedAt, spawned }: ActorSnapshot): boolean {
-  const first = recording.value?.seqAt(0) ?? 0;
-  return spawned > first && spawned > 1 && now.value - spawnedAt < maxNewMs;
+function isRecentlySpawned({ spawnedAt, spawned }: ActorSnapshot): boolean {
+  const firstSeq = recording.value?.seqAt(0) ?? 0;
+  return spawned > firstSeq && spawned > 1 && currentTime.value - spawnedAt < maxNewMs;
 }

@@ -58,6 +58,6 @@ export function boundingBoxOf(boxes: readonly DrawnStateBox[]): DrawnStateBox | 
   return { x, y, width: rightEdge - x, height: bottom - y };
 }
 
-function clamp(value: number, min: number, max: number): number {
-  return Math.min(max, Math.max(min, value));
+function clamp(value: number, lowerBound: number, upperBound: number): number {
+  return Math.min(upperBound, Math.max(lowerBound, value));
 }

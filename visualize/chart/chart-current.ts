@@ -2,16 +2,16 @@ import { computed } from '@preact/signals';
 import type { Statechart } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { chosenActor, place, recording, size, state } from '../model/place.ts';
-import { type StepRecord, stepsBefore, type TakenTransitions, takenAt } from './chart-steps.ts';
+import { type StepRecord, stepsBefore, type TakenTransitions, takenTransitionsAt } from './chart-steps.ts';
 
 /** The actor whose chart is shown: the chosen one, or the first with a chart. */
 export const shownActor = computed<string | undefined>(() => {
   if (chosenActor.value !== undefined) return chosenActor.value;
   const withChart = [...(state.value?.actors.values() ?? [])].filter(({ machine }) => machine !== undefined);
-  return (withChart.find(({ actor }) => actor === 'supervisor') ?? withChart[0])?.actor ?? endedLast();
+  return (withChart.find(({ actor }) => actor === 'supervisor') ?? withChart[0])?.actor ?? lastEndedActor();
 });
 
-function endedLast(): string | undefined {
+function lastEndedActor(): string | undefined {
   const openRecording = recording.value;
   for (let index = Math.min(place.value, (openRecording?.length ?? 0) - 1); index >= 0; index--) {
     const record = openRecording!.kindAt(index) === 'transition' ? openRecording!.recordAt(index) : undefined;
@@ -44,7 +44,7 @@ export function stepsOf(actor: string): Iterable<{ readonly index: number; reado
 
 export function currentTransitions({ actor, spawned }: ActorSnapshot): TakenTransitions {
   if (recording.value === undefined) return { currentNumbers: [], previousNumbers: [] };
-  return takenAt(recording.value, actor, spawned, place.value);
+  return takenTransitionsAt(recording.value, actor, spawned, place.value);
 }
 
 /** -1 if the actor entered its state before the trace began. */

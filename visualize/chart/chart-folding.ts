@@ -1,7 +1,7 @@
 /** In the brief picture of a machine, inactive states are folded. */
 
 import { computed, signal } from '@preact/signals';
-import { briefFor, wholeRows } from '../../src/debugger/statechart/brief-choice.ts';
+import { chooseBriefChart, wholeRows } from '../../src/debugger/statechart/brief-choice.ts';
 import { openStatesFor } from '../../src/debugger/statechart/fold-statechart.ts';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import { storedValue, storeValue } from '../model/page-storage.ts';
@@ -18,12 +18,12 @@ export const showsCompleteCharts = computed(
 );
 
 /** By machine: state numbers, and `wholeRows`. */
-const openedStates = signal<Readonly<Record<string, readonly number[]>>>(readOpened());
+const openedStates = signal<Readonly<Record<string, readonly number[]>>>(readOpenedStates());
 
 export function toggleCompleteCharts(): void {
-  const next = showsCompleteCharts.value ? 'brief' : 'whole';
-  pictureChoice.value = next;
-  storeValue('charts', next);
+  const nextForm = showsCompleteCharts.value ? 'brief' : 'whole';
+  pictureChoice.value = nextForm;
+  storeValue('charts', nextForm);
 }
 
 export function shownPicture(machine: string, state: string): string | undefined {
@@ -32,7 +32,7 @@ export function shownPicture(machine: string, state: string): string | undefined
   const foldedPicture =
     showsCompleteCharts.value || chart === undefined
       ? undefined
-      : briefFor(chart, brief, activeLeaves(chart, state), ownValue(openedStates.value, machine) ?? []);
+      : chooseBriefChart(chart, brief, activeLeaves(chart, state), ownValue(openedStates.value, machine) ?? []);
   const wholePicture = ownValue(session.value?.charts, machine);
   if (wholePicture !== undefined && foldedPicture !== undefined) adoptStyleOf(wholePicture);
   return foldedPicture?.text ?? wholePicture;
@@ -60,10 +60,10 @@ export function isOpenedByUser(machine: string, number: number | undefined): boo
 }
 
 /** Data stored by another version of the page may have any form. */
-function readOpened(): Readonly<Record<string, readonly number[]>> {
+function readOpenedStates(): Readonly<Record<string, readonly number[]>> {
   try {
-    const read: unknown = JSON.parse(storedValue('opened-states') ?? '{}');
-    const entries = Object.entries(read ?? {}).filter(([, numbers]) => Array.isArray(numbers));
+    const parsedValue: unknown = JSON.parse(storedValue('opened-states') ?? '{}');
+    const entries = Object.entries(parsedValue ?? {}).filter(([, numbers]) => Array.isArray(numbers));
     return Object.fromEntries(entries as [string, number[]][]);
   } catch {
     return {};

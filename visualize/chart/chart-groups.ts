@@ -12,7 +12,7 @@ export interface ChartGroup {
 }
 
 /** Larger families share one chart. */
-const maxApart = 4;
+const maxSeparateCharts = 4;
 
 /** With more families, actors are grouped by machine only. */
 export const maxFamilies = 150;
@@ -28,17 +28,20 @@ export interface ChartGroups {
 export function chartGroups(actors: Iterable<ActorSnapshot>): ChartGroups {
   const withChart = [...actors].filter(({ machine }) => machine !== undefined);
   const families = membersBy(withChart, (actor) => `${actor.machine} ${familyOf(actor.actor)}`, maxFamilies);
-  const all = (families ?? membersBy(withChart, ({ machine }) => machine!)!).flatMap((members) =>
+  const allGroups = (families ?? membersBy(withChart, ({ machine }) => machine!)!).flatMap((members) =>
     groupsOf(members, families === undefined),
   );
-  const groups = all.slice(0, maxChartGroups);
-  return { groups, omittedActors: all.slice(maxChartGroups).reduce((sum, group) => sum + group.actors.length, 0) };
+  const groups = allGroups.slice(0, maxChartGroups);
+  return {
+    groups,
+    omittedActors: allGroups.slice(maxChartGroups).reduce((sum, group) => sum + group.actors.length, 0),
+  };
 }
 
-function groupsOf(members: readonly ActorSnapshot[], areByMachine: boolean): ChartGroup[] {
+function groupsOf(members: readonly ActorSnapshot[], isByMachine: boolean): ChartGroup[] {
   const machine = members[0]!.machine!;
-  if (members.length > maxApart) {
-    const name = areByMachine ? machine : familyOf(members[0]!.actor);
+  if (members.length > maxSeparateCharts) {
+    const name = isByMachine ? machine : familyOf(members[0]!.actor);
     return [{ name, machine, actors: members, isShared: true }];
   }
   return members.map((actor) => ({ name: actor.actor, machine, actors: [actor], isShared: false }));

@@ -1,15 +1,15 @@
 import type { Statechart, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
-import { isActive } from '../../src/runtime/trace/trace-state.ts';
+import { isActiveState } from '../../src/runtime/trace/trace-state.ts';
 
 /** Includes parent states. Empty before a chart has started. */
 export function activeStates(chart: Statechart, state: string): Set<number> {
-  const active = new Set<number>();
-  if (state === '') return active;
+  const stateNumbers = new Set<number>();
+  if (state === '') return stateNumbers;
   chart.states.forEach(({ path }, number) => {
-    if (isActive(path, state)) active.add(number);
+    if (isActiveState(path, state)) stateNumbers.add(number);
   });
-  return active;
+  return stateNumbers;
 }
 
 export function activeLeaves(chart: Statechart, state: string): number[] {
@@ -46,33 +46,35 @@ export function remainingTimeText(remainingMs: number): string {
 }
 
 export function nextTransitionTexts(chart: Statechart, state: string): string[] {
-  const active = activeStates(chart, state);
+  const activeNumbers = activeStates(chart, state);
   const labelTexts = chart.transitions
-    .filter(({ source, targets, actions }) => active.has(source) && (targets.length > 0 || actions !== undefined))
+    .filter(
+      ({ source, targets, actions }) => activeNumbers.has(source) && (targets.length > 0 || actions !== undefined),
+    )
     .map((transition) => transitionText(chart, transition));
   return [...new Set(labelTexts)];
 }
 
 /** The innermost state is first, because an operator rarely waits for a transition of the root state. */
 export function sortedTransitionTexts(chart: Statechart, state: string): string[] {
-  const active = activeStates(chart, state);
+  const activeNumbers = activeStates(chart, state);
   const depth = (number: number): number => {
     const { parent } = chart.states[number]!;
     return parent === undefined ? 0 : 1 + depth(parent);
   };
   const labelTexts = chart.transitions
-    .filter(({ source, targets }) => active.has(source) && targets.length > 0)
+    .filter(({ source, targets }) => activeNumbers.has(source) && targets.length > 0)
     .sort((a, b) => depth(b.source) - depth(a.source))
     .map((transition) => transitionText(chart, transition));
   return [...new Set(labelTexts)];
 }
 
 export function transitionText(chart: Statechart, { kind, on, guard, targets }: StatechartTransition): string {
-  const trigger = { event: on, timer: `after ${on}`, always: 'always', done: `${on} done`, error: `${on} failed` }[
+  const triggerText = { event: on, timer: `after ${on}`, always: 'always', done: `${on} done`, error: `${on} failed` }[
     kind
   ];
   const targetNames = targets.map((number) => chart.states[number]!.path || chart.id).join(', ');
-  return `${trigger}${guard === undefined ? '' : ` [${guard}]`} → ${targetNames === '' ? 'no state change' : targetNames}`;
+  return `${triggerText}${guard === undefined ? '' : ` [${guard}]`} → ${targetNames === '' ? 'no state change' : targetNames}`;
 }
 
 /** For screen readers. */
@@ -83,10 +85,12 @@ export function chartText(chart: Statechart | undefined, actor: ActorSnapshot, s
   const timers = (actor.timers ?? []).map(
     ({ timer, startedAt, ms }) => `timer ${timer}, ${remainingTimeText(Math.min(ms, Math.max(0, startedAt + ms - t)))}`,
   );
-  const next = chart === undefined ? [] : nextTransitionTexts(chart, actor.state);
+  const nextTexts = chart === undefined ? [] : nextTransitionTexts(chart, actor.state);
   return [
     `${actor.actor}: ${state}, ${sinceText}`,
     ...timers,
-    ...(next.length > 0 ? [`next: ${next.slice(0, 12).join(', ')}${next.length > 12 ? ', …' : ''}`] : []),
+    ...(nextTexts.length > 0
+      ? [`next: ${nextTexts.slice(0, 12).join(', ')}${nextTexts.length > 12 ? ', …' : ''}`]
+      : []),
   ].join('; ');
 }

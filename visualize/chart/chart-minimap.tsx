@@ -26,10 +26,10 @@ export function Minimap({ machine, picture, scale, shownPart, goTo }: MinimapPro
   const { left, top, width, height } = shownPart.value;
   if (picture.width * scale <= width + 30 && picture.height * scale <= height + 30) return null;
   const chart = definitionOf(machine);
-  const active = chart === undefined ? [] : activeLeaves(chart, shownSnapshot.value?.state ?? '');
-  const available = { width: Math.min(maxSize.width, width / 4), height: maxSize.height };
-  const fitScale = Math.min(available.width / picture.width, available.height / picture.height);
-  const go = (event: TargetedPointerEvent<SVGSVGElement>): void => {
+  const activeNumbers = chart === undefined ? [] : activeLeaves(chart, shownSnapshot.value?.state ?? '');
+  const availableSize = { width: Math.min(maxSize.width, width / 4), height: maxSize.height };
+  const fitScale = Math.min(availableSize.width / picture.width, availableSize.height / picture.height);
+  const scrollToPointer = (event: TargetedPointerEvent<SVGSVGElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
     const to = (clickOffset: number, viewLength: number): number => (clickOffset / fitScale) * scale - viewLength / 2;
     goTo(to(event.clientX - box.left, width), to(event.clientY - box.top, height));
@@ -43,12 +43,12 @@ export function Minimap({ machine, picture, scale, shownPart, goTo }: MinimapPro
       viewBox={`0 0 ${picture.width} ${picture.height}`}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
-        go(event);
+        scrollToPointer(event);
       }}
-      onPointerMove={(event) => event.buttons === 1 && go(event)}
+      onPointerMove={(event) => event.buttons === 1 && scrollToPointer(event)}
     >
       {[...picture.boxes].map(([number, box]) => (
-        <rect key={number} {...box} class={active.includes(number) ? 'active' : ''} />
+        <rect key={number} {...box} class={activeNumbers.includes(number) ? 'active' : ''} />
       ))}
       <rect class="seen" x={left / scale} y={top / scale} width={width / scale} height={height / scale} />
     </svg>

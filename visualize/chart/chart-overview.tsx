@@ -27,7 +27,7 @@ interface OverviewProps {
 export function ChartOverview({ groups, omittedActors, show }: OverviewProps): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const movedActor = record === undefined ? undefined : actorOf(record);
-  const notDrawn = groups.slice(maxDrawn).reduce((sum, { actors }) => sum + actors.length, omittedActors);
+  const omittedCount = groups.slice(maxDrawn).reduce((sum, { actors }) => sum + actors.length, omittedActors);
   return (
     <ul class="chart-overview" aria-label="All charts">
       {groups.slice(0, maxDrawn).map((group) => (
@@ -43,7 +43,7 @@ export function ChartOverview({ groups, omittedActors, show }: OverviewProps): J
           )}
         </li>
       ))}
-      {notDrawn > 0 && <li class="muted">{moreText(notDrawn, 'select one in the list of actors')}</li>}
+      {omittedCount > 0 && <li class="muted">{moreText(omittedCount, 'select one in the list of actors')}</li>}
     </ul>
   );
 }
@@ -76,13 +76,13 @@ function Miniature({ name, machine, text }: { name: string; machine: string; tex
   });
   const leaves = activeLeaves(definitionOf(machine)!, state.value?.actors.get(name)?.state ?? '');
   return (
-    <Mini picture={scene.picture} host={host}>
+    <MiniChart picture={scene.picture} host={host}>
       {leaves.map((number) => (
         <span class="chart-mini-label" key={number} style={middleOf(scene.picture, number)}>
           {stateText(definitionOf(machine)!.states[number]!.path)}
         </span>
       ))}
-    </Mini>
+    </MiniChart>
   );
 }
 
@@ -119,12 +119,12 @@ function HeatMap({ group, text }: { group: ChartGroup; text: string }): JSX.Elem
   const scene = useScene(host, text);
   const chart = definitionOf(group.machine)!;
   const counts = countsByState(group.actors);
-  const shares = chart.states.map(
+  const timeShares = chart.states.map(
     ({ path }, number) => [number, (counts.get(path) ?? 0) / group.actors.length] as const,
   );
-  useLayoutEffect(() => scene.showCounts(new Map(shares)));
+  useLayoutEffect(() => scene.showCounts(new Map(timeShares)));
   return (
-    <Mini picture={scene.picture} host={host} heat>
+    <MiniChart picture={scene.picture} host={host} heat>
       {chart.states.map(({ path, type }, number) =>
         counts.has(path) && type !== 'compound' && type !== 'parallel' ? (
           <span class="chart-mini-label" key={path} style={middleOf(scene.picture, number)}>
@@ -132,7 +132,7 @@ function HeatMap({ group, text }: { group: ChartGroup; text: string }): JSX.Elem
           </span>
         ) : null,
       )}
-    </Mini>
+    </MiniChart>
   );
 }
 
@@ -143,7 +143,7 @@ interface MiniProps {
   children: ComponentChildren;
 }
 
-function Mini({ picture, host, heat, children }: MiniProps): JSX.Element {
+function MiniChart({ picture, host, heat, children }: MiniProps): JSX.Element {
   return (
     <span class={heat ? 'chart-mini heat' : 'chart-mini'}>
       <span class="chart-mini-picture" style={{ aspectRatio: `${picture.width} / ${picture.height}` }}>

@@ -10,7 +10,7 @@ export class ChartScene {
   readonly svg: SVGSVGElement;
   readonly #states = new Map<number, SVGGElement>();
   readonly #transitions = new Map<number, SVGGElement[]>();
-  #lit: SVGGElement[] = [];
+  #litElements: SVGGElement[] = [];
   #takenArrows: SVGGElement[] = [];
   #chainElements: SVGGElement[] = [];
   #arrowAnimations: { drawing: Animation; dot: SVGCircleElement }[] = [];
@@ -28,7 +28,7 @@ export class ChartScene {
     }
   }
 
-  foldable(isOpened: (number: number | undefined) => boolean): SVGGElement[] {
+  foldableGroups(isOpened: (number: number | undefined) => boolean): SVGGElement[] {
     return [...this.svg.querySelectorAll<SVGGElement>('g.state')].filter(
       ({ classList, dataset }) =>
         classList.contains('folded') ||
@@ -36,21 +36,21 @@ export class ChartScene {
     );
   }
 
-  highlight(active: Iterable<number>, takenTransitions: TakenTransitions): void {
-    const states = [...active].flatMap((number) => this.#states.get(number) ?? []);
-    swapClass(this.#lit, states, 'active');
-    this.#lit = states;
+  highlight(activeNumbers: Iterable<number>, takenTransitions: TakenTransitions): void {
+    const states = [...activeNumbers].flatMap((number) => this.#states.get(number) ?? []);
+    swapClass(this.#litElements, states, 'active');
+    this.#litElements = states;
     for (const transition of this.#takenArrows) transition.classList.remove('taken', 'last');
-    const now = this.#arrowsOf(takenTransitions.currentNumbers);
-    const lastArrows = now.length > 0 ? [] : this.#arrowsOf(takenTransitions.previousNumbers);
-    for (const transition of now) transition.classList.add('taken');
+    const currentArrows = this.#arrowsOf(takenTransitions.currentNumbers);
+    const lastArrows = currentArrows.length > 0 ? [] : this.#arrowsOf(takenTransitions.previousNumbers);
+    for (const transition of currentArrows) transition.classList.add('taken');
     for (const transition of lastArrows) transition.classList.add('last');
     // Later elements are drawn on top.
-    for (const transition of [...lastArrows, ...now]) {
+    for (const transition of [...lastArrows, ...currentArrows]) {
       const path = transition.closest('.way') ?? transition;
       if (transition.matches('.transition')) path.parentNode?.append(path);
     }
-    this.#takenArrows = [...now, ...lastArrows];
+    this.#takenArrows = [...currentArrows, ...lastArrows];
   }
 
   markChain(numbers: readonly number[]): void {
@@ -73,7 +73,7 @@ export class ChartScene {
       this.#countdownBars.delete(group);
     }
     for (const [group, { remainingShare, remainingMs }] of activeCountdowns) {
-      const counting = this.#countdownBars.get(group) ?? beginCounting(group);
+      const counting = this.#countdownBars.get(group) ?? createCountdownBar(group);
       this.#countdownBars.set(group, counting);
       counting.bar.style.transform = `scaleX(${remainingShare.toFixed(4)})`;
       const timeText = remainingTimeText(remainingMs);
@@ -98,7 +98,7 @@ export class ChartScene {
       dot.setAttribute('r', '5');
       dot.setAttribute('class', 'token');
       group.append(dot);
-      runAlong(dot, arrow, length);
+      animateDot(dot, arrow, length);
       this.#arrowAnimations.push({ drawing, dot });
     }
   }
@@ -114,9 +114,9 @@ export class ChartScene {
 
   showCounts(shareOf: ReadonlyMap<number, number>): void {
     for (const [number, state] of this.#states) {
-      const share = shareOf.get(number) ?? 0;
-      state.classList.toggle('active', share > 0);
-      state.style.setProperty('--share', share.toFixed(3));
+      const timeShare = shareOf.get(number) ?? 0;
+      state.classList.toggle('active', timeShare > 0);
+      state.style.setProperty('--share', timeShare.toFixed(3));
     }
   }
 
@@ -126,12 +126,12 @@ export class ChartScene {
 }
 
 function swapClass(previous: readonly Element[], next: readonly Element[], name: string): void {
-  const stay = new Set(next);
-  for (const element of previous) if (!stay.has(element)) element.classList.remove(name);
+  const keptElements = new Set(next);
+  for (const element of previous) if (!keptElements.has(element)) element.classList.remove(name);
   for (const element of next) element.classList.add(name);
 }
 
-function beginCounting(group: SVGGElement): { bar: SVGRectElement; text: SVGTextElement; isOwnBar: boolean } {
+function createCountdownBar(group: SVGGElement): { bar: SVGRectElement; text: SVGTextElement; isOwnBar: boolean } {
   const existingBar = group.querySelector<SVGRectElement>('rect.countdown');
   const bar = existingBar ?? createTimerBar(group);
   const box = bar.getBBox();
@@ -161,14 +161,14 @@ function createTimerBar(group: SVGGElement): SVGRectElement {
   return bar;
 }
 
-function runAlong(dot: SVGCircleElement, path: SVGPathElement, length: number): void {
+function animateDot(dot: SVGCircleElement, path: SVGPathElement, length: number): void {
   const startedAt = performance.now();
-  const step = (now: number): void => {
-    const share = Math.min(1, Math.max(0, (now - startedAt) / animationMs));
-    const { x, y } = path.getPointAtLength(length * (share * share * (3 - 2 * share)));
+  const step = (nowMs: number): void => {
+    const progress = Math.min(1, Math.max(0, (nowMs - startedAt) / animationMs));
+    const { x, y } = path.getPointAtLength(length * (progress * progress * (3 - 2 * progress)));
     dot.setAttribute('cx', String(x));
     dot.setAttribute('cy', String(y));
-    if (share < 1 && dot.isConnected) requestAnimationFrame(step);
+    if (progress < 1 && dot.isConnected) requestAnimationFrame(step);
     else dot.remove();
   };
   step(startedAt);

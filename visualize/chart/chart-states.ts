@@ -16,9 +16,9 @@ export function useNamedStates({ svg }: ChartScene, machine: string): void {
   useSignalEffect(() => {
     const chart = definitionOf(machine);
     if (chart === undefined) return;
-    const active = new Set(activeStates(chart, shownSnapshot.value?.state ?? ''));
+    const activeNumbers = new Set(activeStates(chart, shownSnapshot.value?.state ?? ''));
     for (const state of statesOf(svg)) {
-      const isActive = active.has(Number(state.dataset.state));
+      const isActive = activeNumbers.has(Number(state.dataset.state));
       const [title = '', ...description] = (state.querySelector(':scope > title')?.textContent ?? '').split('\n');
       const path = state.dataset.path || machine;
       const name = isFoldable(state) ? `${actionText(state)} ${path}, ${textOf(state)}` : title;
@@ -33,9 +33,9 @@ export function goToState(viewport: HTMLElement, key: string): boolean {
   if (key !== 'ArrowUp' && key !== 'ArrowDown') return false;
   const states = statesOf(viewport);
   const focusedIndex = states.indexOf(document.activeElement as SVGGElement);
-  const next =
+  const nextState =
     focusedIndex === -1 && key === 'ArrowUp' ? states.length - 1 : focusedIndex + (key === 'ArrowUp' ? -1 : 1);
-  const state = states[next];
+  const state = states[nextState];
   state?.focus({ preventScroll: true });
   state?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   return true;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { PageRecording } from '../model/recording/recording.ts';
-import { stepsBefore, takenAt } from './chart-steps.ts';
+import { stepsBefore, takenTransitionsAt } from './chart-steps.ts';
 
 const traceBodies: TraceBody[] = [
   { kind: 'spawn', actor: 'a', machine: 'm' },
@@ -47,8 +47,8 @@ test('appended steps are found, newest first', () => {
   expect([...stepsBefore(recording, 'a', 99)].map(({ index }) => index)).toEqual([4, 3, 1]);
 });
 
-function at(recordIndex: number, spawnIndex = 1): ReturnType<typeof takenAt> {
-  return takenAt(recordingOf(traceBodies), 'a', spawnIndex, recordIndex);
+function at(recordIndex: number, spawnIndex = 1): ReturnType<typeof takenTransitionsAt> {
+  return takenTransitionsAt(recordingOf(traceBodies), 'a', spawnIndex, recordIndex);
 }
 
 function recordingOf(bodies: readonly TraceBody[]): PageRecording {

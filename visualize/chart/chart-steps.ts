@@ -33,7 +33,7 @@ export interface TakenTransitions {
 const noTransitions: TakenTransitions = { currentNumbers: [], previousNumbers: [] };
 
 /** `spawned` is the `seq` of the actor's spawn. */
-export function takenAt(
+export function takenTransitionsAt(
   recording: PageRecording,
   actor: string,
   spawnIndex: number,
@@ -44,14 +44,17 @@ export function takenAt(
     if (record.seq < spawnIndex) return noTransitions;
     const takenNumbers = record.taken ?? [];
     if (index === recordIndex) return { currentNumbers: takenNumbers, previousNumbers: takenNumbers };
-    const sameCause =
+    const hasSameCause =
       currentRecord !== undefined && causeOf(currentRecord) !== undefined && causeOf(currentRecord) === record.cause;
-    return { currentNumbers: sameCause && !isStep(currentRecord) ? takenNumbers : [], previousNumbers: takenNumbers };
+    return {
+      currentNumbers: hasSameCause && !isStepRecord(currentRecord) ? takenNumbers : [],
+      previousNumbers: takenNumbers,
+    };
   }
   return noTransitions;
 }
 
-function isStep(record: TraceRecord): boolean {
+function isStepRecord(record: TraceRecord): boolean {
   return record.kind === 'transition' || record.kind === 'step';
 }
 

@@ -14,16 +14,21 @@ interface StripProps {
   show: (actor: string) => void;
 }
 
-export function ChartStrip({ groups, omittedActors, showsAllActors: all, show }: StripProps): JSX.Element {
+export function ChartStrip({ groups, omittedActors, showsAllActors: showsAll, show }: StripProps): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const movedActor = record === undefined ? undefined : actorOf(record);
   return (
     <nav class="chart-strip" aria-label="Actors with charts">
-      <button type="button" class="chart-all" aria-pressed={all.value} onClick={() => (all.value = !all.value)}>
+      <button
+        type="button"
+        class="chart-all"
+        aria-pressed={showsAll.value}
+        onClick={() => (showsAll.value = !showsAll.value)}
+      >
         All charts
       </button>
       {groups.map((group) => (
-        <Chip key={group.name} group={group} moved={movedActor} showsAllActors={all} show={show} />
+        <Chip key={group.name} group={group} moved={movedActor} showsAllActors={showsAll} show={show} />
       ))}
       {omittedActors > 0 && (
         <span class="muted chart-more">{moreText(omittedActors, 'select one in the list of actors')}</span>
@@ -41,7 +46,7 @@ function Chip({
   const { name, actors, isShared } = group;
   const isShown = !showsAllActors.value && actors.some(({ actor }) => actor === shownActor.value);
   const isInShownChain = chainAnchor.value !== undefined && actors.some(({ actor }) => chainActors.value.has(actor));
-  const isMoved = actors.some(({ actor }) => actor === moved);
+  const isMovedActor = actors.some(({ actor }) => actor === moved);
   const openChart = (): void => {
     if (isShared) showsAllActors.value = true;
     else show(actors[0]!.actor);
@@ -49,7 +54,7 @@ function Chip({
   return (
     <button
       type="button"
-      class={`chart-chip${isMoved ? ' moved' : ''}${isInShownChain ? ' story' : ''}`}
+      class={`chart-chip${isMovedActor ? ' moved' : ''}${isInShownChain ? ' story' : ''}`}
       aria-current={isShown ? 'true' : undefined}
       data-actor={name}
       onClick={openChart}

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { now, recording } from '../model/place.ts';
+import { currentTime, recording } from '../model/place.ts';
 import { moreText } from '../parts/more.ts';
 import { definitionOf, shownActor, shownSnapshot, stateEntryIndex } from './chart-current.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
@@ -34,7 +34,7 @@ function actorText({ actors, machine }: ChartGroup): string {
   const [actor] = actors;
   const index = stateEntryIndex(actor!);
   const stateEnteredAt = index < 0 ? actor!.spawnedAt : recording.value!.timeAt(index);
-  return chartText(definitionOf(machine), actor!, stateEnteredAt, now.peek());
+  return chartText(definitionOf(machine), actor!, stateEnteredAt, currentTime.peek());
 }
 
 function countsText({ name, actors }: ChartGroup): string {

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
-import { chooseActor, goTo, now, recording, showsAllActors, state } from '../model/place.ts';
+import { chooseActor, currentTime, goTo, recording, showsAllActors, state } from '../model/place.ts';
 import { clockText, eventText } from '../model/recording/words.ts';
 import { LargeButton } from '../parts/large-button.tsx';
 import {
@@ -104,14 +104,14 @@ function StateDuration({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
 function LastAndNextTransitions({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   const chart = definitionOf(snapshot.machine);
   if (chart === undefined || showsCompleteCharts.value) return null;
-  const { currentNumbers: takenNow, previousNumbers } = currentTransitions(snapshot);
-  const [number] = takenNow.length > 0 ? takenNow : previousNumbers;
+  const { currentNumbers, previousNumbers } = currentTransitions(snapshot);
+  const [number] = currentNumbers.length > 0 ? currentNumbers : previousNumbers;
   const transition = number === undefined ? undefined : chart.transitions[number];
-  const next = sortedTransitionTexts(chart, snapshot.state);
+  const nextTexts = sortedTransitionTexts(chart, snapshot.state);
   return (
-    <p class="chart-ways" title={next.join('\n')}>
+    <p class="chart-ways" title={nextTexts.join('\n')}>
       {transition !== undefined && <span class="chart-came">{transitionText(chart, transition)}</span>}
-      {next.length > 0 && <> next: {next.join(' · ')}</>}
+      {nextTexts.length > 0 && <> next: {nextTexts.join(' · ')}</>}
     </p>
   );
 }
@@ -121,7 +121,7 @@ function Timers({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   if (chart === undefined || (snapshot.timers ?? []).length === 0) return null;
   return (
     <>
-      {countdownsAt(chart, snapshot.timers ?? [], now.value).map(({ timer, remainingShare, remainingMs }) => (
+      {countdownsAt(chart, snapshot.timers ?? [], currentTime.value).map(({ timer, remainingShare, remainingMs }) => (
         <span class="chart-timer" key={timer}>
           <span class="chart-timer-bar" style={{ transform: `scaleX(${remainingShare.toFixed(4)})` }} />
           <span class="chart-timer-text">

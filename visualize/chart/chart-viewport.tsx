@@ -4,7 +4,7 @@ import type { JSX } from 'preact';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { causalChain, chainAnchor } from '../model/causal-chain.ts';
-import { now, place, recording } from '../model/place.ts';
+import { currentTime, place, recording } from '../model/place.ts';
 import {
   boundingBoxOf,
   initialScale,
@@ -46,15 +46,15 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
   useSignalEffect(() => {
     zooms.set(zoomKey(machine), zoom.value);
   });
-  const zoomTo = (next: number): void => zoomAtPoint(viewport.current, zoom, scale, next);
-  const fit = (): void => {
+  const zoomTo = (nextScale: number): void => zoomAtPoint(viewport.current, zoom, scale, nextScale);
+  const fitToViewport = (): void => {
     zoom.value = 'fit';
   };
   const commands: Record<string, () => void> = {
     '+': () => zoomTo(zoomScale(scale.value, zoomStep)),
     '=': () => zoomTo(zoomScale(scale.value, zoomStep)),
     '-': () => zoomTo(zoomScale(scale.value, 1 / zoomStep)),
-    '0': fit,
+    '0': fitToViewport,
     '1': () => zoomTo(1),
   };
   return (
@@ -103,7 +103,7 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
           <button type="button" title="Zoom in (+)" aria-label="Zoom in" onClick={commands['+']}>
             +
           </button>
-          <button type="button" title="Fit the whole chart (0)" onClick={fit}>
+          <button type="button" title="Fit the whole chart (0)" onClick={fitToViewport}>
             Fit
           </button>
         </fieldset>
@@ -123,10 +123,10 @@ function zoomKey(machine: string): string {
 
 function scaleOf({ picture }: ChartScene, zoom: Zoom, { width, height }: VisiblePart): number {
   if (typeof zoom === 'number') return zoom;
-  const available = { width: width - viewportMargin, height: height - viewportMargin };
+  const availableSize = { width: width - viewportMargin, height: height - viewportMargin };
   if (width === 0) return 1;
-  if (zoom === 'fit') return scaleToFit(picture, available);
-  return showsCompleteCharts.value ? initialScale(picture, available) : readableScale(picture, available);
+  if (zoom === 'fit') return scaleToFit(picture, availableSize);
+  return showsCompleteCharts.value ? initialScale(picture, availableSize) : readableScale(picture, availableSize);
 }
 
 function useScene(viewport: Viewport, scene: ChartScene, scale: Scale): void {
@@ -142,8 +142,13 @@ function useVisiblePart(viewport: Viewport, visiblePart: Signal<VisiblePart>): v
     const element = viewport.current!;
     const updateVisiblePart = (): void => {
       const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = element;
-      const previous = visiblePart.peek();
-      if (left !== previous.left || top !== previous.top || width !== previous.width || height !== previous.height)
+      const previousPart = visiblePart.peek();
+      if (
+        left !== previousPart.left ||
+        top !== previousPart.top ||
+        width !== previousPart.width ||
+        height !== previousPart.height
+      )
         visiblePart.value = { left, top, width, height };
     };
     const observer = new ResizeObserver(updateVisiblePart);
@@ -159,7 +164,7 @@ function useVisiblePart(viewport: Viewport, visiblePart: Signal<VisiblePart>): v
 
 function useFolding(viewport: Viewport, scene: ChartScene, machine: string): void {
   useLayoutEffect(() => {
-    for (const state of scene.foldable((number) => isOpenedByUser(machine, number))) {
+    for (const state of scene.foldableGroups((number) => isOpenedByUser(machine, number))) {
       const isFolded = state.classList.contains('folded');
       const name = state.dataset.path === '' ? machine : state.dataset.path;
       state.setAttribute('tabindex', '0');
@@ -195,7 +200,7 @@ function useHighlights(
 ): void {
   const lastShown = useRef({ place: -1, leaves: '', at: 0 });
   // Scrolling to the active state requires the measured size.
-  const isMeasured = useComputed(() => visiblePart.value.width > 0);
+  const hasSize = useComputed(() => visiblePart.value.width > 0);
   useSignalEffect(() => {
     const currentIndex = place.value;
     const snapshot = shownSnapshot.value;
@@ -204,16 +209,16 @@ function useHighlights(
     const takenTransitions = snapshot === undefined ? noTransitions : currentTransitions(snapshot);
     scene.highlight(activeStates(chart, snapshot?.state ?? ''), takenTransitions);
     const forward = currentIndex - lastShown.current.place;
-    const isCalm = performance.now() - lastShown.current.at > minAnimationIntervalMs;
-    if (snapshot !== undefined && forward > 0 && forward <= maxAnimated && isCalm && !reducedMotion()) {
-      if (steppedSince(snapshot, lastShown.current.place))
+    const isAnimationAllowed = performance.now() - lastShown.current.at > minAnimationIntervalMs;
+    if (snapshot !== undefined && forward > 0 && forward <= maxAnimated && isAnimationAllowed && !reducedMotion()) {
+      if (hasSteppedSince(snapshot, lastShown.current.place))
         scene.animate(
           takenTransitions.currentNumbers.length > 0
             ? takenTransitions.currentNumbers
             : takenTransitions.previousNumbers,
         );
     }
-    const leaves = `${shownActor.value} ${snapshot?.state} ${isMeasured.value}`;
+    const leaves = `${shownActor.value} ${snapshot?.state} ${hasSize.value}`;
     if (leaves !== lastShown.current.leaves) {
       applyScale(scene, scale.peek());
       showActive(viewport.current, scene, activeLeaves(chart, snapshot?.state ?? ''), scale.peek());
@@ -224,7 +229,8 @@ function useHighlights(
   useSignalEffect(() => {
     const chart = definitionOf(machine);
     const timers = shownSnapshot.value?.timers ?? [];
-    if (chart !== undefined) scene.showCountdowns(timers.length === 0 ? [] : countdownsAt(chart, timers, now.value));
+    if (chart !== undefined)
+      scene.showCountdowns(timers.length === 0 ? [] : countdownsAt(chart, timers, currentTime.value));
   });
   // Ignores steps that an earlier scene of this machine animated.
   useLayoutEffect(() => {
@@ -245,12 +251,12 @@ function chainTransitions(actor: string | undefined): number[] {
   if (chainAnchor.value === undefined) return [];
   return (causalChain.value?.indexes ?? []).flatMap((index) => {
     const record = openRecording?.recordAt(index);
-    const isStep = record?.kind === 'transition' || record?.kind === 'step';
-    return isStep && record.actor === actor ? (record.taken ?? []) : [];
+    const isStepRecord = record?.kind === 'transition' || record?.kind === 'step';
+    return isStepRecord && record.actor === actor ? (record.taken ?? []) : [];
   });
 }
 
-function steppedSince({ actor }: ActorSnapshot, previousPlace: number): boolean {
+function hasSteppedSince({ actor }: ActorSnapshot, previousPlace: number): boolean {
   const openRecording = recording.peek();
   return openRecording !== undefined && hasStepped(openRecording, actor, previousPlace, place.peek());
 }
@@ -278,20 +284,20 @@ function zoomAtPoint(
   element: HTMLDivElement | null,
   zoom: Signal<Zoom>,
   scale: Scale,
-  next: number,
+  nextScale: number,
   anchor?: { readonly x: number; readonly y: number },
 ): void {
   if (element === null) return;
   const { scrollLeft, scrollTop, clientWidth, clientHeight } = element;
   const previousScale = scale.peek();
   const { x, y } = anchor ?? { x: clientWidth / 2, y: clientHeight / 2 };
-  zoom.value = next;
+  zoom.value = nextScale;
   // Sets the size now instead of in the next frame, because scrolling needs it.
   element
     .querySelector('svg')
-    ?.setAttribute('width', String((element.querySelector('svg')!.clientWidth / previousScale) * next));
-  element.scrollLeft = scrollToKeep(scrollLeft, x, previousScale, next);
-  element.scrollTop = scrollToKeep(scrollTop, y, previousScale, next);
+    ?.setAttribute('width', String((element.querySelector('svg')!.clientWidth / previousScale) * nextScale));
+  element.scrollLeft = scrollToKeep(scrollLeft, x, previousScale, nextScale);
+  element.scrollTop = scrollToKeep(scrollTop, y, previousScale, nextScale);
 }
 
 function onWheel(event: WheelEvent, element: HTMLDivElement | null, zoom: Signal<Zoom>, scale: Scale): void {
@@ -304,17 +310,17 @@ function onWheel(event: WheelEvent, element: HTMLDivElement | null, zoom: Signal
 
 function onKey(event: KeyboardEvent, element: HTMLDivElement | null, commands: Record<string, () => void>): void {
   if (element === null || event.ctrlKey || event.metaKey || event.altKey) return;
-  const pan = event.shiftKey ? panOf(event.key) : undefined;
+  const pan = event.shiftKey ? panDirectionOf(event.key) : undefined;
   const command =
     pan === undefined ? commands[event.key] : () => element.scrollBy({ left: pan[0] * 80, top: pan[1] * 80 });
-  const wentToState = command === undefined && !event.shiftKey && goToState(element, event.key);
-  if (command === undefined && !wentToState) return;
+  const isStateShown = command === undefined && !event.shiftKey && goToState(element, event.key);
+  if (command === undefined && !isStateShown) return;
   event.preventDefault();
   event.stopPropagation();
   command?.();
 }
 
-function panOf(key: string): readonly [number, number] | undefined {
+function panDirectionOf(key: string): readonly [number, number] | undefined {
   return ({ ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] } as const)[key as 'ArrowLeft'];
 }
 
@@ -322,19 +328,19 @@ function beginDrag(event: PointerEvent): void {
   const element = event.currentTarget as HTMLDivElement;
   if (event.button !== 0 || event.pointerType !== 'mouse') return;
   let { clientX, clientY } = event;
-  const move = (next: PointerEvent): void => {
+  const onMove = (moveEvent: PointerEvent): void => {
     // A press without movement is a click on the element below.
-    if (!element.hasPointerCapture(next.pointerId)) element.setPointerCapture(next.pointerId);
-    element.scrollBy({ left: clientX - next.clientX, top: clientY - next.clientY, behavior: 'instant' });
-    ({ clientX, clientY } = next);
+    if (!element.hasPointerCapture(moveEvent.pointerId)) element.setPointerCapture(moveEvent.pointerId);
+    element.scrollBy({ left: clientX - moveEvent.clientX, top: clientY - moveEvent.clientY, behavior: 'instant' });
+    ({ clientX, clientY } = moveEvent);
     element.classList.add('dragging');
   };
-  const end = (): void => {
-    element.removeEventListener('pointermove', move);
+  const onEnd = (): void => {
+    element.removeEventListener('pointermove', onMove);
     element.classList.remove('dragging');
   };
-  element.addEventListener('pointermove', move);
-  for (const endEvent of ['pointerup', 'pointercancel']) element.addEventListener(endEvent, end, { once: true });
+  element.addEventListener('pointermove', onMove);
+  for (const endEvent of ['pointerup', 'pointercancel']) element.addEventListener(endEvent, onEnd, { once: true });
 }
 
 function reducedMotion(): boolean {

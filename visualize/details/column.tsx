@@ -12,13 +12,13 @@ interface ColumnProps {
 /** A column that scrolls and contains no tab stop becomes one. */
 export function Column({ label, part, class: className = '', children }: ColumnProps): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
-  const [isStop, setStop] = useState(false);
+  const [isTabStop, setStop] = useState(false);
   const updateTabStop = (): void => {
     const column = element.current;
     // The observer may report a size after the column was removed.
     if (column === null) return;
-    const scrolls = column.scrollHeight > column.clientHeight || column.scrollWidth > column.clientWidth;
-    setStop(scrolls && column.querySelector('button:not(:disabled), summary, [tabindex="0"]') === null);
+    const isScrollable = column.scrollHeight > column.clientHeight || column.scrollWidth > column.clientWidth;
+    setStop(isScrollable && column.querySelector('button:not(:disabled), summary, [tabindex="0"]') === null);
   };
   useLayoutEffect(updateTabStop);
   useEffect(() => {
@@ -31,7 +31,7 @@ export function Column({ label, part, class: className = '', children }: ColumnP
       ref={element}
       class={`column scroll ${className}`.trimEnd()}
       data-part={part}
-      {...(isStop && { tabIndex: 0, role: 'group', 'aria-label': label })}
+      {...(isTabStop && { tabIndex: 0, role: 'group', 'aria-label': label })}
     >
       {children}
     </div>

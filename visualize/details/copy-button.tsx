@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { notice } from '../model/connection.ts';
+import { connectionNotice } from '../model/connection.ts';
 import { Icon } from '../parts/icon.tsx';
 
 const confirmationMs = 1_200;
@@ -15,7 +15,7 @@ export function CopyButton({ text, label }: { readonly text: () => string; reado
         isCopied.value = false;
       }, confirmationMs);
     } catch {
-      notice.value = 'The browser denies this page access to the clipboard.';
+      connectionNotice.value = 'The browser denies this page access to the clipboard.';
     }
   };
   return (

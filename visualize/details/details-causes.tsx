@@ -28,41 +28,55 @@ const causeLabels: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
   'ended-by': 'ended after',
 };
 
-export function Causes({ open, index }: { readonly open: PageRecording; readonly index: number }): JSX.Element {
-  const { links, origin } = causeChain(open, index);
-  const record = open.recordAt(index)!;
-  const led = open.ledTo(record.seq);
+export function Causes({
+  open: openRecording,
+  index,
+}: {
+  readonly open: PageRecording;
+  readonly index: number;
+}): JSX.Element {
+  const { links, origin } = causeChain(openRecording, index);
+  const record = openRecording.recordAt(index)!;
+  const consequenceIndexes = openRecording.consequencesOf(record.seq);
   return (
     <Column label="Causes" part="causes">
       <h3 class="column-head">
         Causes
-        <ChainButton open={open} />
+        <ChainButton open={openRecording} />
       </h3>
       <ol class="chain" aria-label="Causes, nearest first">
         {foldChain(links).map((chainPart) => (
           <>
-            <Links open={open} links={chainPart.links} from={record.t} />
+            <Links open={openRecording} links={chainPart.links} from={record.t} />
             {chainPart.times > 1 && (
               <li key={`others ${chainPart.repetitions[0]!.index}`}>
                 <Fold {...foldLabel(chainPart)}>
-                  {() => <Repetitions open={open} part={chainPart} from={record.t} />}
+                  {() => <Repetitions open={openRecording} part={chainPart} from={record.t} />}
                 </Fold>
               </li>
             )}
           </>
         ))}
-        <li class="origin">{origins[isEndedByProgram(open, links.at(-1)?.record ?? record) ? 'outside' : origin]}</li>
+        <li class="origin">
+          {origins[isEndedByProgram(openRecording, links.at(-1)?.record ?? record) ? 'outside' : origin]}
+        </li>
       </ol>
       <h3 class="column-head">Consequences</h3>
-      {led.length === 0 ? (
+      {consequenceIndexes.length === 0 ? (
         <p class="muted">None recorded.</p>
       ) : (
         <ol class="chain" aria-label="Consequences">
-          <Consequences open={open} led={led.slice(0, initiallyListed)} from={record.t} />
-          {led.length > initiallyListed && (
+          <Consequences open={openRecording} led={consequenceIndexes.slice(0, initiallyListed)} from={record.t} />
+          {consequenceIndexes.length > initiallyListed && (
             <li>
-              <Fold label={`${led.length - initiallyListed} more`}>
-                {() => <Consequences open={open} led={led.slice(initiallyListed, maxListed)} from={record.t} />}
+              <Fold label={`${consequenceIndexes.length - initiallyListed} more`}>
+                {() => (
+                  <Consequences
+                    open={openRecording}
+                    led={consequenceIndexes.slice(initiallyListed, maxListed)}
+                    from={record.t}
+                  />
+                )}
               </Fold>
             </li>
           )}
@@ -104,10 +118,10 @@ function Repetitions({ open, part, from }: LinkListProps & { readonly part: Chai
   );
 }
 
-function ChainButton({ open }: { readonly open: PageRecording }): JSX.Element {
+function ChainButton({ open: openRecording }: { readonly open: PageRecording }): JSX.Element {
   const anchor = chainAnchor.value;
-  const all = anchor === undefined ? undefined : causalChain.value;
-  const [first, last] = [all?.indexes[0], all?.indexes.at(-1)];
+  const shownChain = anchor === undefined ? undefined : causalChain.value;
+  const [firstIndex, lastIndex] = [shownChain?.indexes[0], shownChain?.indexes.at(-1)];
   return (
     <>
       <button
@@ -119,10 +133,11 @@ function ChainButton({ open }: { readonly open: PageRecording }): JSX.Element {
       >
         Causal chain
       </button>
-      {all !== undefined && first !== undefined && last !== undefined && (
+      {shownChain !== undefined && firstIndex !== undefined && lastIndex !== undefined && (
         <span class="muted story-words">
-          of #{open.seqAt(anchor!)}: {all.indexes.length} records{all.isTruncated && ' or more'},{' '}
-          {chainActors.value.size} actors, {durationText(open.timeAt(last) - open.timeAt(first))}
+          of #{openRecording.seqAt(anchor!)}: {shownChain.indexes.length} records{shownChain.isTruncated && ' or more'},{' '}
+          {chainActors.value.size} actors,{' '}
+          {durationText(openRecording.timeAt(lastIndex) - openRecording.timeAt(firstIndex))}
         </span>
       )}
     </>
@@ -147,12 +162,16 @@ function Links({ open, links, from }: LinkListProps & { readonly links: readonly
   );
 }
 
-function Consequences({ open, led, from }: LinkListProps & { readonly led: readonly number[] }): JSX.Element {
+function Consequences({
+  open,
+  led: consequenceIndexes,
+  from,
+}: LinkListProps & { readonly led: readonly number[] }): JSX.Element {
   return (
     <>
-      {led.map((ledIndex) => (
-        <li key={ledIndex}>
-          <Link open={open} index={ledIndex} from={from} />
+      {consequenceIndexes.map((consequenceIndex) => (
+        <li key={consequenceIndex}>
+          <Link open={open} index={consequenceIndex} from={from} />
         </li>
       ))}
     </>
@@ -162,7 +181,7 @@ function Consequences({ open, led, from }: LinkListProps & { readonly led: reado
 /** Builds its children when the user opens it. */
 function Fold({
   label,
-  isBad = false,
+  isBad: isProblem = false,
   children,
 }: {
   readonly label: string;
@@ -173,7 +192,7 @@ function Fold({
   return (
     <details class="fold" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>
-        {isBad && <MarkSign kind="failure" />}
+        {isProblem && <MarkSign kind="failure" />}
         {label}
       </summary>
       {isOpen && <ol class="chain">{children()}</ol>}
@@ -182,7 +201,7 @@ function Fold({
 }
 
 function Link({
-  open,
+  open: openRecording,
   index,
   from,
 }: {
@@ -190,7 +209,7 @@ function Link({
   readonly index: number;
   readonly from: number;
 }): JSX.Element {
-  const record = open.recordAt(index)!;
+  const record = openRecording.recordAt(index)!;
   const offsetMs = record.t - from;
   return (
     <button type="button" class="record-link" data-record={record.seq} onClick={() => jumpTo(index)}>

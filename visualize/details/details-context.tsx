@@ -46,7 +46,7 @@ function Changes({
   return (
     <ul class="changes" aria-label="Changes">
       {changes.slice(0, maxChanges).map((change) => {
-        const [oldText, now] = shortenPair(valueAt(previous, change.path) ?? 'nothing', change.value);
+        const [oldText, newText] = shortenPair(valueAt(previous, change.path) ?? 'nothing', change.value);
         return (
           <li key={change.path} data-path={change.path}>
             <span class="key">
@@ -54,7 +54,7 @@ function Changes({
             </span>
             <del>{oldText}</del>
             <span class="step">→</span>
-            {'value' in change ? <ins>{now}</ins> : <ins class="muted">removed</ins>}
+            {'value' in change ? <ins>{newText}</ins> : <ins class="muted">removed</ins>}
           </li>
         );
       })}

@@ -6,7 +6,7 @@ import { Icon } from '../parts/icon.tsx';
 
 /** The texts are those of `chartpilot check`. */
 export function RecordDeviations({
-  open,
+  open: openRecording,
   index,
 }: {
   readonly open: PageRecording;
@@ -14,7 +14,7 @@ export function RecordDeviations({
 }): JSX.Element {
   return (
     <>
-      {open.deviationsAt(index).map((deviation, i) => (
+      {openRecording.deviationsAt(index).map((deviation, i) => (
         <div class="departure" role="note" key={i}>
           <p>
             <Icon name="departure" />
@@ -22,7 +22,7 @@ export function RecordDeviations({
           </p>
           <details>
             <summary>Expected and actual</summary>
-            <pre>{formatDeviation(deviation, open.diagrams)}</pre>
+            <pre>{formatDeviation(deviation, openRecording.diagrams)}</pre>
           </details>
         </div>
       ))}

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { logsNear } from '../model/moment.ts';
+import { nearbyLogs } from '../model/moment.ts';
 import { jumpTo } from '../model/place.ts';
 import type { PageRecording } from '../model/recording/recording.ts';
 import { durationText } from '../model/recording/words.ts';
@@ -8,8 +8,14 @@ import { Column } from './column.tsx';
 const maxLines = 40;
 
 /** Log lines of Envoy and other processes within two seconds of the record. */
-export function Lines({ open, t }: { readonly open: PageRecording; readonly t: number }): JSX.Element {
-  const { lines, totalCount: all } = logsNear(open, t, maxLines);
+export function LogLines({
+  open: openRecording,
+  t,
+}: {
+  readonly open: PageRecording;
+  readonly t: number;
+}): JSX.Element {
+  const { lines, totalCount: totalLines } = nearbyLogs(openRecording, t, maxLines);
   return (
     <Column label="Log lines" part="log">
       <h3 class="column-head">
@@ -31,7 +37,7 @@ export function Lines({ open, t }: { readonly open: PageRecording; readonly t: n
           </li>
         ))}
       </ol>
-      {all > maxLines && <p class="muted">… and {all - maxLines} more</p>}
+      {totalLines > maxLines && <p class="muted">… and {totalLines - maxLines} more</p>}
     </Column>
   );
 }

@@ -20,7 +20,7 @@ import { Causes } from './details-causes.tsx';
 import { Context } from './details-context.tsx';
 import { Definition } from './details-definition.tsx';
 import { RecordDeviations } from './details-deviations.tsx';
-import { Lines } from './details-lines.tsx';
+import { LogLines } from './details-lines.tsx';
 import { Json } from './json.tsx';
 
 /** The current place with a delay. */
@@ -31,17 +31,17 @@ const minUpdateIntervalMs = 140;
 const maxResultingSteps = 20;
 
 export function startDetails(): void {
-  let shownAt = 0;
+  let lastShownAtMs = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const show = (): void => {
     timer = undefined;
-    shownAt = performance.now();
+    lastShownAtMs = performance.now();
     shownIndex.value = place.peek();
   };
   effect(() => {
     place.value;
     recording.value;
-    const wait = shownAt + minUpdateIntervalMs - performance.now();
+    const wait = lastShownAtMs + minUpdateIntervalMs - performance.now();
     if (wait <= 0) show();
     else if (timer === undefined) timer = setTimeout(show, wait);
   });
@@ -73,7 +73,7 @@ export function Details(): JSX.Element {
           <Column label="Definition">
             <Definition moment={moment} />
           </Column>
-          <Lines open={openRecording} t={moment.record.t} />
+          <LogLines open={openRecording} t={moment.record.t} />
           <LargeButton pane="details" />
         </>
       )}

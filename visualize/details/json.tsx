@@ -3,9 +3,9 @@ import { useState } from 'preact/hooks';
 import { shortenPair } from '../model/context-change.ts';
 import {
   entryCount,
+  initiallyOpenedPaths,
   type MarkedPaths,
   maxJsonEntries,
-  openedAtFirst,
   pointerTo,
   shownEntries,
 } from '../model/recording/opened-json.ts';
@@ -17,7 +17,9 @@ const shownChars = 600;
 /** `markedPaths` has the JSON Pointers of new values. */
 export function Json({ value, path = '', markedPaths: marked }: JsonProps): JSX.Element {
   if (typeof value !== 'object' || value === null) return <Leaf value={value} />;
-  return <Fields value={value} path={path} markedPaths={marked} openedPaths={openedAtFirst(value, path, marked)} />;
+  return (
+    <Fields value={value} path={path} markedPaths={marked} openedPaths={initiallyOpenedPaths(value, path, marked)} />
+  );
 }
 
 interface JsonProps {
@@ -66,13 +68,13 @@ function Field({
   openedPaths: opened,
 }: NestedProps & { readonly name: string; readonly value: unknown }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
-  const isNew = marked?.has(path) ?? false;
+  const isMarked = marked?.has(path) ?? false;
   const previousValue = marked?.get(path);
   if (typeof value !== 'object' || value === null || entryCount(value) === 0) {
     return (
-      <li data-changed={isNew || undefined}>
+      <li data-changed={isMarked || undefined}>
         <span class="key">{name}</span>
-        {isNew && previousValue !== undefined && <del>{shortenPair(previousValue, value)[0]}</del>}
+        {isMarked && previousValue !== undefined && <del>{shortenPair(previousValue, value)[0]}</del>}
         <Json value={value} path={path} />
       </li>
     );
@@ -80,7 +82,7 @@ function Field({
   const opensAtFirst = opened.has(path);
   const entries = entryCount(value);
   return (
-    <li data-changed={isNew || undefined}>
+    <li data-changed={isMarked || undefined}>
       <details open={opensAtFirst} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
         <summary>
           <span class="key">{name}</span>
@@ -98,10 +100,10 @@ function Field({
 
 function Leaf({ value }: { readonly value: unknown }): JSX.Element {
   if (typeof value === 'string') {
-    const isCut = value.length > shownChars;
+    const isTruncated = value.length > shownChars;
     return (
-      <span class="string" title={isCut ? `${value.length} characters` : undefined}>
-        {isCut ? `${value.slice(0, shownChars)}…` : value === '' ? '""' : value}
+      <span class="string" title={isTruncated ? `${value.length} characters` : undefined}>
+        {isTruncated ? `${value.slice(0, shownChars)}…` : value === '' ? '""' : value}
       </span>
     );
   }

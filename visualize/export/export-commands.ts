@@ -20,9 +20,9 @@ export interface ExportCommand {
   readonly name: string;
   readonly group: 'Sequence' | 'Chart' | 'Trace';
   /** Returns a message for the user. */
-  run(open: PageRecording, exported: ExportedRange): Promise<string> | string;
+  run(openRecording: PageRecording, exported: ExportedRange): Promise<string> | string;
   /** `undefined` if the command is available. */
-  unavailableReason?(open: PageRecording, exported: ExportedRange): string | undefined;
+  unavailableReason?(openRecording: PageRecording, exported: ExportedRange): string | undefined;
 }
 
 export const exportCommands: readonly ExportCommand[] = [
@@ -127,8 +127,8 @@ function sessionOfPart(openRecording: PageRecording, exportRange: ExportedRange)
   const { charts = {}, briefCharts = {}, notDrawn, diagrams = [], part: previousPart } = session.value ?? {};
   const partInformation = partInformationOf(openRecording, exportRange, findings.value, previousPart);
   const ids = new Set(machinesWithin(openRecording, exportRange).map(({ id }) => id));
-  const picturesInPart = <Picture>(all: Readonly<Record<string, Picture>>): Readonly<Record<string, Picture>> =>
-    Object.fromEntries(Object.entries(all).filter(([id]) => ids.has(id)));
+  const picturesInPart = <Picture>(pictures: Readonly<Record<string, Picture>>): Readonly<Record<string, Picture>> =>
+    Object.fromEntries(Object.entries(pictures).filter(([id]) => ids.has(id)));
   return {
     charts: picturesInPart(charts),
     briefCharts: picturesInPart(briefCharts),
@@ -156,9 +156,9 @@ function drawnSequence(exportRange: ExportedRange): StandaloneSvg {
 }
 
 function sequenceErrorText(_: PageRecording, exportRange: ExportedRange): string | undefined {
-  const rows = shownRows.peek()?.rows;
-  if (rows === undefined) return 'No messages are shown.';
-  const { from, end } = rowsWithin(rows, exportRange);
+  const sequenceRows = shownRows.peek()?.rows;
+  if (sequenceRows === undefined) return 'No messages are shown.';
+  const { from, end } = rowsWithin(sequenceRows, exportRange);
   if (end - from === 0) return 'The filter hides all messages of this range.';
   if (end - from <= maxPictureRows) return undefined;
   return `An image has at most ${maxPictureRows} rows, this range has ${end - from}. Select a shorter range on the timeline.`;

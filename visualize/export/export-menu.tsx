@@ -4,14 +4,14 @@ import { useEffect, useRef } from 'preact/hooks';
 import { range } from '../model/place.ts';
 import { currentRange, type ExportCommand, exportCommands } from './export-commands.ts';
 
-const isOpen = signal(false);
-const notice = signal('');
+const isMenuOpen = signal(false);
+const noticeText = signal('');
 const noticeMs = 4_000;
 
 export function ExportMenu(): JSX.Element {
   const button = useRef<HTMLButtonElement>(null);
   const close = (focusButton: boolean): void => {
-    isOpen.value = false;
+    isMenuOpen.value = false;
     if (focusButton) button.current?.focus();
   };
   return (
@@ -20,22 +20,22 @@ export function ExportMenu(): JSX.Element {
         type="button"
         ref={button}
         aria-haspopup="menu"
-        aria-expanded={isOpen.value}
+        aria-expanded={isMenuOpen.value}
         onClick={() => {
-          isOpen.value = !isOpen.value;
+          isMenuOpen.value = !isMenuOpen.value;
         }}
         onKeyDown={(event) => {
           if (event.key !== 'ArrowDown') return;
           event.preventDefault();
           event.stopPropagation();
-          isOpen.value = true;
+          isMenuOpen.value = true;
         }}
       >
         Export
       </button>
-      {isOpen.value && <Menu close={close} />}
+      {isMenuOpen.value && <Menu close={close} />}
       <span class="export-notice" role="status">
-        {notice.value}
+        {noticeText.value}
       </span>
     </div>
   );
@@ -44,15 +44,15 @@ export function ExportMenu(): JSX.Element {
 function Menu({ close }: { close: (focusButton: boolean) => void }): JSX.Element {
   const menu = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    notice.value = '';
+    noticeText.value = '';
     itemsOf(menu.current)[0]?.focus();
-    const outside = (event: PointerEvent): void => {
+    const onPointerDownOutside = (event: PointerEvent): void => {
       if (!(event.target as Element).closest('.export')) close(false);
     };
-    document.addEventListener('pointerdown', outside);
-    return () => document.removeEventListener('pointerdown', outside);
+    document.addEventListener('pointerdown', onPointerDownOutside);
+    return () => document.removeEventListener('pointerdown', onPointerDownOutside);
   }, []);
-  const now = currentRange();
+  const currentExport = currentRange();
   return (
     <div
       class="export-menu popup"
@@ -69,11 +69,11 @@ function Menu({ close }: { close: (focusButton: boolean) => void }): JSX.Element
             {group}
           </span>
           {commands.map((command) => (
-            <Item
+            <MenuItem
               key={command.name}
               command={command}
-              disabledReason={now && disabledReasonOf(command, now)}
-              isEnabled={now !== undefined}
+              disabledReason={currentExport && disabledReasonOf(command, currentExport)}
+              isEnabled={currentExport !== undefined}
               close={close}
             />
           ))}
@@ -90,7 +90,7 @@ interface ItemProps {
   close: (focusButton: boolean) => void;
 }
 
-function Item({ command, disabledReason, isEnabled, close }: ItemProps): JSX.Element {
+function MenuItem({ command, disabledReason, isEnabled, close }: ItemProps): JSX.Element {
   const isDisabled = disabledReason !== undefined || !isEnabled;
   return (
     <button
@@ -114,10 +114,10 @@ function Item({ command, disabledReason, isEnabled, close }: ItemProps): JSX.Ele
 }
 
 async function run(command: ExportCommand): Promise<void> {
-  const now = currentRange();
-  if (now === undefined) return;
+  const currentExport = currentRange();
+  if (currentExport === undefined) return;
   try {
-    showNotice(await command.run(now.open, now.exported));
+    showNotice(await command.run(currentExport.open, currentExport.exported));
   } catch (error) {
     showNotice(`Export failed: ${error instanceof Error ? error.message : String(error)}`);
   }
@@ -131,16 +131,16 @@ function disabledReasonOf(
 }
 
 function showNotice(message: string): void {
-  notice.value = message;
+  noticeText.value = message;
   setTimeout(() => {
-    if (notice.value === message) notice.value = '';
+    if (noticeText.value === message) noticeText.value = '';
   }, noticeMs);
 }
 
 function rangeText(): string {
-  const now = currentRange();
-  if (now === undefined) return 'No trace is open.';
-  const { open, exported } = now;
+  const currentExport = currentRange();
+  if (currentExport === undefined) return 'No trace is open.';
+  const { open, exported } = currentExport;
   const count = exported.last - exported.first + 1;
   const records = `${count} ${count === 1 ? 'record' : 'records'}`;
   if (range.value === undefined) return `Whole trace, ${records}. Shift + drag on the timeline to select a range.`;
@@ -148,12 +148,14 @@ function rangeText(): string {
 }
 
 function onKey(event: KeyboardEvent, menu: HTMLElement | null, close: (focusButton: boolean) => void): void {
-  const items = itemsOf(menu);
-  const focusedIndex = items.indexOf(document.activeElement as HTMLElement);
-  const next = { ArrowDown: focusedIndex + 1, ArrowUp: focusedIndex - 1, Home: 0, End: items.length - 1 }[event.key];
+  const menuItems = itemsOf(menu);
+  const focusedIndex = menuItems.indexOf(document.activeElement as HTMLElement);
+  const nextIndex = { ArrowDown: focusedIndex + 1, ArrowUp: focusedIndex - 1, Home: 0, End: menuItems.length - 1 }[
+    event.key
+  ];
   if (event.key === 'Escape') close(true);
   else if (event.key === 'Tab') close(false);
-  else if (next !== undefined) items.at(next % items.length)?.focus();
+  else if (nextIndex !== undefined) menuItems.at(nextIndex % menuItems.length)?.focus();
   else return;
   if (event.key !== 'Tab') event.preventDefault();
   event.stopPropagation();

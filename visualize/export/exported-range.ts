@@ -11,14 +11,14 @@ export function exportedRange(
   recording: PageRecording,
   chosenRange: readonly [number, number] | undefined,
 ): ExportedRange | undefined {
-  const end = recording.length - 1;
-  if (end < 0) return undefined;
-  const first = Math.max(0, Math.min(chosenRange?.[0] ?? 0, end));
-  return { first, last: Math.max(first, Math.min(chosenRange?.[1] ?? end, end)) };
+  const lastIndex = recording.length - 1;
+  if (lastIndex < 0) return undefined;
+  const first = Math.max(0, Math.min(chosenRange?.[0] ?? 0, lastIndex));
+  return { first, last: Math.max(first, Math.min(chosenRange?.[1] ?? lastIndex, lastIndex)) };
 }
 
 /** Returns text such as `pilot-agent-80-140.trace`. */
-export function fileName(recording: PageRecording, { first, last }: ExportedRange, ending: string): string {
+export function fileName(recording: PageRecording, { first, last }: ExportedRange, suffix: string): string {
   const program = recording.header.program.replaceAll(/[^\w.-]+/g, '-');
-  return `${program}-${recording.seqAt(first)}-${recording.seqAt(last)}${ending}`;
+  return `${program}-${recording.seqAt(first)}-${recording.seqAt(last)}${suffix}`;
 }

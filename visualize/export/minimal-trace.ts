@@ -16,9 +16,9 @@ export function minimalTrace(recording: PageRecording, exportedRange: ExportedRa
 }
 
 export function machinesWithin(recording: PageRecording, { first, last }: ExportedRange): TraceHeader['machines'] {
-  const occurring = new Set([...recording.stateAt(first - 1).actors.values()].map(({ machine }) => machine));
+  const occurringMachines = new Set([...recording.stateAt(first - 1).actors.values()].map(({ machine }) => machine));
   for (const record of recording.recordsIn(first, last)) {
-    if (record.kind === 'spawn') occurring.add(record.machine);
+    if (record.kind === 'spawn') occurringMachines.add(record.machine);
   }
-  return recording.header.machines.filter(({ id }) => occurring.has(id));
+  return recording.header.machines.filter(({ id }) => occurringMachines.has(id));
 }

@@ -28,13 +28,13 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
     'page.css': await loadOwnText('page.css'),
   };
   const { textBefore, behind } = splitPage(texts, await hashOf(inlineScript(texts['page.js'])));
-  const [openTag, end] = traceTags(traceElement(0));
+  const [openTag, closeTag] = traceTags(traceElement(0));
   const data = [
     // The path would reveal the user's folders.
     jsonElement(sourcesElement, [{ name, kind: 'file', place: name }]),
     jsonElement(sessionElement(0), session),
     jsonElement(addressElement, formatAddress({ ...address, source: 0 })),
-    openTag + escapeTags(trace) + end,
+    openTag + escapeTags(trace) + closeTag,
   ];
   return new Blob([textBefore, ...data, behind], { type: 'text/html;charset=utf-8' });
 }

@@ -29,7 +29,7 @@ export function standaloneSvg(shownSvg: SVGSVGElement): StandaloneSvg {
   const copy = shownSvg.cloneNode(true) as SVGSVGElement;
   const originals = shownSvg.querySelectorAll<SVGElement>('*');
   const copies = copy.querySelectorAll<SVGElement>('*');
-  for (const [i, original] of originals.entries()) inlineStyle(original, copies[i]!);
+  for (const [i, originalElement] of originals.entries()) inlineStyle(originalElement, copies[i]!);
   const [, , width = 0, height = 0] = (copy.getAttribute('viewBox') ?? '').split(/[ ,]+/).map(Number);
   copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
   copy.setAttribute('width', String(width));
@@ -38,12 +38,12 @@ export function standaloneSvg(shownSvg: SVGSVGElement): StandaloneSvg {
   return { text: `${new XMLSerializer().serializeToString(copy)}\n`, width, height };
 }
 
-function inlineStyle(original: SVGElement, copy: SVGElement): void {
-  if (original instanceof SVGTitleElement) return;
-  const computed = getComputedStyle(original);
+function inlineStyle(originalElement: SVGElement, copy: SVGElement): void {
+  if (originalElement instanceof SVGTitleElement) return;
+  const computedStyle = getComputedStyle(originalElement);
   copy.removeAttribute('class');
   const style = properties
-    .map((name) => [name, computed.getPropertyValue(name)] as const)
+    .map((name) => [name, computedStyle.getPropertyValue(name)] as const)
     .filter(([name, value]) => value !== '' && value !== initialValues[name])
     .map(([name, value]) => `${name}:${value}`);
   copy.setAttribute('style', style.join(';'));

@@ -6,12 +6,12 @@ import type { ExportedRange } from './exported-range.ts';
 /** The test replays the trace from its beginning. */
 export function rangeTest(recording: PageRecording, { last }: ExportedRange): ReplayTest {
   const { header } = recording;
-  const end = recording.recordAt(last)!;
+  const lastRecord = recording.recordAt(last)!;
   return formatReplayTest({
     header,
     records: recording.recordsIn(0, last),
-    upTo: end.seq,
-    name: `${header.program} does what was recorded, up to record ${end.seq} (${recordText(end)})`,
+    upTo: lastRecord.seq,
+    name: `${header.program} does what was recorded, up to record ${lastRecord.seq} (${recordText(lastRecord)})`,
   });
 }
 

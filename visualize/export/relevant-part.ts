@@ -20,11 +20,17 @@ export function relevantPart(
   const boundsOfFindings = findings
     .filter(({ range: [first, last] }) => first <= index && index <= last)
     .flatMap(({ range, root }) => [...range, ...(root === undefined ? [] : [root])]);
-  const led = record === undefined ? [] : openRecording.ledTo(record.seq);
+  const consequenceIndexes = record === undefined ? [] : openRecording.consequencesOf(record.seq);
   // The sorted list may have a million entries, so only its ends are used.
-  const all = [index, ...causes, ...boundsOfFindings, ...led.slice(0, 1), ...led.slice(-1)];
-  const last = Math.min(Math.max(...all) + marginRecords, openRecording.length - 1, index + maxRecordsAway);
-  const first = Math.max(0, Math.min(...all) - marginRecords, index - maxRecordsAway);
+  const includedIndexes = [
+    index,
+    ...causes,
+    ...boundsOfFindings,
+    ...consequenceIndexes.slice(0, 1),
+    ...consequenceIndexes.slice(-1),
+  ];
+  const last = Math.min(Math.max(...includedIndexes) + marginRecords, openRecording.length - 1, index + maxRecordsAway);
+  const first = Math.max(0, Math.min(...includedIndexes) - marginRecords, index - maxRecordsAway);
   return { first: Math.min(first, last), last };
 }
 
@@ -39,12 +45,12 @@ export function partInformationOf(
   findings: readonly Finding[],
   openPart: ExportedPart | undefined,
 ): ExportedPart | undefined {
-  const of = openPart?.of ?? openRecording.length;
-  if (last - first + 1 === of) return undefined;
+  const totalRecords = openPart?.of ?? openRecording.length;
+  if (last - first + 1 === totalRecords) return undefined;
   const isInRange = (index: number): boolean => first <= index && index <= last;
   const shiftedIndex = (index: number): number => Math.min(Math.max(index, first), last) - first;
   return {
-    of,
+    of: totalRecords,
     verdicts: findings
       .filter(({ index }) => isInRange(index))
       .map(({ root, ...finding }) => ({

@@ -5,7 +5,7 @@ import {
   hasLifeline,
   layoutOf,
   minGutter,
-  noteMiddle,
+  noteCentreX,
   rowHeight,
   xOf,
 } from '../sequence/sequence-layout.ts';
@@ -96,7 +96,7 @@ function rowSvg(rows: SequenceRows, rowIndex: number, y: number, drawing: Drawin
   const record = recording.recordAt(entry.index)!;
   const deviations = recording.deviationsAt(entry.index);
   const { palette, width } = drawing;
-  const ground =
+  const background =
     deviations.length > 0
       ? `<rect y="${y}" width="${width}" height="${rowHeight}" fill="${palette.failureColor}" opacity=".13"/>`
       : '';
@@ -104,12 +104,12 @@ function rowSvg(rows: SequenceRows, rowIndex: number, y: number, drawing: Drawin
     const lineDeviation = deviationOfLine(deviations, line);
     const deviationText =
       lineDeviation === undefined ? '' : deviationLineText(lineDeviation.deviation, lineDeviation.lineIndex);
-    return [ground, text(28, y + 17, deviationText, { fill: palette.failureColor })];
+    return [background, text(28, y + 17, deviationText, { fill: palette.failureColor })];
   }
-  const alarm = deviations.length > 0 ? [text(4, y + 17, '⚠', { fill: palette.failureColor })] : [];
+  const deviationSign = deviations.length > 0 ? [text(4, y + 17, '⚠', { fill: palette.failureColor })] : [];
   return [
-    ground,
-    ...alarm,
+    background,
+    ...deviationSign,
     text(48, y + 17, String(record.seq), { fill: palette.muted, 'text-anchor': 'end' }),
     text(56, y + 17, clockText(record.t), { fill: palette.muted }),
     ...arrowSvg(entry, labelOf(entry, record), payloadOf(record, maxPayload), y, deviations.length > 0, drawing),
@@ -121,22 +121,22 @@ function arrowSvg(
   label: string,
   payload: string,
   y: number,
-  departs: boolean,
+  isDeviation: boolean,
   drawing: Drawing,
 ): string[] {
   const { columns, layout, palette } = drawing;
-  const form = drawnEntryOf(entry, columns, layout);
-  if (form === undefined) return [];
+  const drawnEntry = drawnEntryOf(entry, columns, layout);
+  if (drawnEntry === undefined) return [];
   const note = actorPrefixOf(entry, columns) + label;
-  const colour = departs ? palette.failureColor : palette.line;
-  if (form.form === 'note') return [noteBox(note, noteMiddle(form.x, note, layout), y + 4, palette)];
+  const colour = isDeviation ? palette.failureColor : palette.line;
+  if (drawnEntry.form === 'note') return [noteBox(note, noteCentreX(drawnEntry.x, note, layout), y + 4, palette)];
   const actorPrefix = actorPrefixOf(entry, columns);
-  const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
-  const labelMarkup = `<tspan fill="${palette.muted}">${markupText(actorPrefix)}</tspan><tspan font-weight="600">${markupText(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : markupText(payload)}</tspan>`;
+  const isSpawned = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
+  const labelMarkup = `<tspan fill="${palette.muted}">${markupText(actorPrefix)}</tspan><tspan font-weight="600">${markupText(label)}</tspan> <tspan fill="${palette.muted}">${isSpawned ? '' : markupText(payload)}</tspan>`;
   // Keeps labels readable on top of lifelines.
-  const halo = `stroke="${palette.paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"`;
+  const outline = `stroke="${palette.paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"`;
   const arrowEnds = [
-    ...(born
+    ...(isSpawned
       ? [
           nameBox(
             entry.toActor,
@@ -148,7 +148,7 @@ function arrowSvg(
           ),
         ]
       : []),
-    ...(isEnd(entry) && hasLifeline(columns, entry.from)
+    ...(isEndEntry(entry) && hasLifeline(columns, entry.from)
       ? [
           text(xOf(columns.columnIndexOf(entry.from)!, layout), y + 18, '✕', {
             'text-anchor': 'middle',
@@ -157,26 +157,26 @@ function arrowSvg(
         ]
       : []),
   ];
-  if (form.form !== 'arrow') {
+  if (drawnEntry.form !== 'arrow') {
     // An actor without a spawning actor has a box but no arrow.
-    if (born) return arrowEnds;
+    if (isSpawned) return arrowEnds;
     return [
-      `<path d="M${form.x + 1} ${y + 7}h17q5 0 5 6t-5 6h-10" fill="none" stroke="${colour}" stroke-width="1.5"/>`,
-      `<path d="M${form.x + 1} ${y + 19}l8-3.5v7z" fill="${colour}"/>`,
-      `<text x="${form.x + 30}" y="${y + 17}" ${halo}>${labelMarkup}</text>`,
+      `<path d="M${drawnEntry.x + 1} ${y + 7}h17q5 0 5 6t-5 6h-10" fill="none" stroke="${colour}" stroke-width="1.5"/>`,
+      `<path d="M${drawnEntry.x + 1} ${y + 19}l8-3.5v7z" fill="${colour}"/>`,
+      `<text x="${drawnEntry.x + 30}" y="${y + 17}" ${outline}>${labelMarkup}</text>`,
       ...arrowEnds,
     ];
   }
-  const [tip, back] = form.towards === 'right' ? [form.x + form.length, -8] : [form.x, 8];
+  const [tipX, backX] = drawnEntry.towards === 'right' ? [drawnEntry.x + drawnEntry.length, -8] : [drawnEntry.x, 8];
   return [
-    `<path d="M${form.x} ${y + 20}h${form.length}" stroke="${colour}" stroke-width="1.5"/>`,
-    `<path d="M${tip} ${y + 20}l${back} -4v8z" fill="${colour}"/>`,
-    `<text x="${form.x + 10}" y="${y + 14}" ${halo}>${labelMarkup}</text>`,
+    `<path d="M${drawnEntry.x} ${y + 20}h${drawnEntry.length}" stroke="${colour}" stroke-width="1.5"/>`,
+    `<path d="M${tipX} ${y + 20}l${backX} -4v8z" fill="${colour}"/>`,
+    `<text x="${drawnEntry.x + 10}" y="${y + 14}" ${outline}>${labelMarkup}</text>`,
     ...arrowEnds,
   ];
 }
 
-function isEnd({ kind }: Entry): boolean {
+function isEndEntry({ kind }: Entry): boolean {
   return kind === 'done' || kind === 'ended';
 }
 

@@ -3,7 +3,7 @@ import { deviationsFinding } from '../../src/debugger/findings/deviations.ts';
 import type { Finding, Weight } from '../../src/debugger/findings/finding.ts';
 import { connection } from '../model/connection.ts';
 import { place, recording, session, size } from '../model/place.ts';
-import { firstAfter } from '../model/recording/sorted.ts';
+import { firstIndexAfter } from '../model/recording/sorted.ts';
 
 const noFindings: readonly Finding[] = [];
 
@@ -14,11 +14,13 @@ export const findings = computed<readonly Finding[]>(() => {
   // These findings depend on all records of the complete trace.
   if (session.value?.part !== undefined) return session.value.part.verdicts;
   const { findings: follower } = openRecording;
-  const isOver = connection.value.kind !== 'live' && connection.value.kind !== 'lost';
-  const departs = deviationsFinding(openRecording.deviations);
-  return [...follower.findings, ...(isOver ? follower.finish() : []), ...(departs === undefined ? [] : [departs])].sort(
-    (a, b) => a.index - b.index,
-  );
+  const hasConnectionEnded = connection.value.kind !== 'live' && connection.value.kind !== 'lost';
+  const deviationFinding = deviationsFinding(openRecording.deviations);
+  return [
+    ...follower.findings,
+    ...(hasConnectionEnded ? follower.finish() : []),
+    ...(deviationFinding === undefined ? [] : [deviationFinding]),
+  ].sort((a, b) => a.index - b.index);
 });
 
 /** The finding stays shown from `from` (its record or its root cause) to its record. */
@@ -30,18 +32,23 @@ const weightOrder: readonly Weight[] = ['fine', 'note', 'bad'];
 
 /** -1 before the first finding. Of the findings decided last, the selected one, else the worst. */
 export const currentFinding = computed(() => {
-  const all = findings.value;
+  const allFindings = findings.value;
   const finding = chosenFinding.value;
   if (finding !== undefined && place.value >= finding.from && place.value <= finding.index) {
-    const chosenIndex = all.findIndex(({ rule, index }) => rule === finding.rule && index === finding.index);
+    const chosenIndex = allFindings.findIndex(({ rule, index }) => rule === finding.rule && index === finding.index);
     if (chosenIndex !== -1) return chosenIndex;
   }
-  const lastReachedIndex = firstAfter(all, ({ index }) => index > place.value) - 1;
-  const index = all[lastReachedIndex]?.index;
-  let current = lastReachedIndex;
-  for (let findingIndex = lastReachedIndex; findingIndex >= 0 && all[findingIndex]!.index === index; findingIndex--) {
-    const { weight } = all[findingIndex]!;
-    if (weightOrder.indexOf(weight) > weightOrder.indexOf(all[current]!.weight)) current = findingIndex;
+  const lastReachedIndex = firstIndexAfter(allFindings, ({ index }) => index > place.value) - 1;
+  const index = allFindings[lastReachedIndex]?.index;
+  let currentIndex = lastReachedIndex;
+  for (
+    let findingIndex = lastReachedIndex;
+    findingIndex >= 0 && allFindings[findingIndex]!.index === index;
+    findingIndex--
+  ) {
+    const { weight } = allFindings[findingIndex]!;
+    if (weightOrder.indexOf(weight) > weightOrder.indexOf(allFindings[currentIndex]!.weight))
+      currentIndex = findingIndex;
   }
-  return current;
+  return currentIndex;
 });

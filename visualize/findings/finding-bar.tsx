@@ -8,17 +8,17 @@ import { Icon } from '../parts/icon.tsx';
 import { zoomTo } from '../timeline/timeline-view.ts';
 import { chosenFinding, currentFinding, findings } from './current-finding.ts';
 
-const isOpen = signal(false);
+const isListOpen = signal(false);
 /** Always includes the first and the last finding. */
 const maxListed = 500;
 
 const weights: Readonly<Record<Weight, string>> = { bad: 'Problem', note: 'Note', fine: 'OK' };
 
 export function FindingBar(): JSX.Element | null {
-  const all = findings.value;
-  if (all.length === 0) return null;
+  const allFindings = findings.value;
+  if (allFindings.length === 0) return null;
   const currentIndex = currentFinding.value;
-  const finding = all[currentIndex];
+  const finding = allFindings[currentIndex];
   return (
     <section class="finding-bar" aria-label="Findings">
       <span class="buttons">
@@ -29,8 +29,8 @@ export function FindingBar(): JSX.Element | null {
         <p class="current-finding muted">No findings before this record.</p>
       ) : (
         <p class="current-finding" data-weight={finding.weight} data-rule={finding.rule}>
-          <Sign weight={finding.weight} />
-          <Time finding={finding} />
+          <WeightSign weight={finding.weight} />
+          <FindingTime finding={finding} />
           <button type="button" class="link" title={finding.sentence} onClick={() => show(finding)}>
             {finding.sentence}
           </button>
@@ -42,29 +42,29 @@ export function FindingBar(): JSX.Element | null {
           Root cause
         </button>
       )}
-      <AllFindings all={all} at={currentIndex} />
+      <AllFindings all={allFindings} at={currentIndex} />
     </section>
   );
 }
 
-function StepButton({ by, at }: { readonly by: 1 | -1; readonly at: number }): JSX.Element {
-  const next = findings.value[at + by];
-  const label = by === 1 ? 'Next finding' : 'Previous finding';
+function StepButton({ by: step, at }: { readonly by: 1 | -1; readonly at: number }): JSX.Element {
+  const nextFinding = findings.value[at + step];
+  const label = step === 1 ? 'Next finding' : 'Previous finding';
   return (
     <button
       type="button"
       class="quiet"
       aria-label={label}
       title={label}
-      disabled={next === undefined}
-      onClick={() => next !== undefined && show(next)}
+      disabled={nextFinding === undefined}
+      onClick={() => nextFinding !== undefined && show(nextFinding)}
     >
-      <Icon name={by === 1 ? 'forward' : 'back'} />
+      <Icon name={step === 1 ? 'forward' : 'back'} />
     </button>
   );
 }
 
-function Sign({ weight }: { readonly weight: Weight }): JSX.Element {
+function WeightSign({ weight }: { readonly weight: Weight }): JSX.Element {
   return (
     <span class="finding-sign" data-weight={weight} role="img" aria-label={weights[weight]}>
       {{ bad: '✕', note: '•', fine: '✓' }[weight]}
@@ -72,7 +72,7 @@ function Sign({ weight }: { readonly weight: Weight }): JSX.Element {
   );
 }
 
-function Time({ finding: { index } }: { readonly finding: Finding }): JSX.Element {
+function FindingTime({ finding: { index } }: { readonly finding: Finding }): JSX.Element {
   const openRecording = recording.value!;
   const t = openRecording.timeAt(index);
   return (
@@ -97,53 +97,53 @@ function AllFindings({
   readonly all: readonly Finding[];
   readonly at: number;
 }): JSX.Element {
-  const badCount = listedFindings.filter(({ weight }) => weight === 'bad').length;
-  const first = Math.max(0, Math.min(at - maxListed / 2, listedFindings.length - maxListed));
+  const problemCount = listedFindings.filter(({ weight }) => weight === 'bad').length;
+  const firstShown = Math.max(0, Math.min(at - maxListed / 2, listedFindings.length - maxListed));
   return (
     <details
       class="all-findings"
-      open={isOpen.value}
+      open={isListOpen.value}
       onKeyDown={(event) => {
-        if (event.key !== 'Escape' || !isOpen.value) return;
+        if (event.key !== 'Escape' || !isListOpen.value) return;
         event.stopPropagation();
-        isOpen.value = false;
+        isListOpen.value = false;
         event.currentTarget.querySelector('summary')?.focus();
       }}
       onToggle={({ currentTarget }) => {
-        isOpen.value = currentTarget.open;
+        isListOpen.value = currentTarget.open;
       }}
     >
       <summary>
         {listedFindings.length} {listedFindings.length === 1 ? 'finding' : 'findings'}
-        {badCount > 0 && (
+        {problemCount > 0 && (
           <span class="bad-count">
-            , {badCount} {badCount === 1 ? 'problem' : 'problems'}
+            , {problemCount} {problemCount === 1 ? 'problem' : 'problems'}
           </span>
         )}
       </summary>
-      {isOpen.value && (
+      {isListOpen.value && (
         <ol class="popup">
-          {first > 0 && <li class="muted">{first} earlier</li>}
-          {listedFindings.slice(first, first + maxListed).map((finding, i) => (
+          {firstShown > 0 && <li class="muted">{firstShown} earlier</li>}
+          {listedFindings.slice(firstShown, firstShown + maxListed).map((finding, i) => (
             <li key={`${finding.rule} ${finding.index}`}>
               <button
                 type="button"
                 class="record-link"
-                aria-current={first + i === at}
+                aria-current={firstShown + i === at}
                 data-record={recording.value!.seqAt(finding.index)}
                 onClick={() => {
-                  isOpen.value = false;
+                  isListOpen.value = false;
                   show(finding);
                 }}
               >
-                <Sign weight={finding.weight} />
-                <Time finding={finding} />
+                <WeightSign weight={finding.weight} />
+                <FindingTime finding={finding} />
                 <span class="words">{finding.sentence}</span>
               </button>
             </li>
           ))}
-          {first + maxListed < listedFindings.length && (
-            <li class="muted">{listedFindings.length - first - maxListed} later</li>
+          {firstShown + maxListed < listedFindings.length && (
+            <li class="muted">{listedFindings.length - firstShown - maxListed} later</li>
           )}
         </ol>
       )}
@@ -165,6 +165,6 @@ function show({ rule, index, range: [first, last] }: Finding): void {
   jumpTo(index);
   const from = openRecording.timeAt(first);
   const to = openRecording.timeAt(last);
-  const air = Math.max((to - from) * 0.15, 50);
-  if (to > from) zoomTo(from - air, to + air);
+  const marginMs = Math.max((to - from) * 0.15, 50);
+  if (to > from) zoomTo(from - marginMs, to + marginMs);
 }

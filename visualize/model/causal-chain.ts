@@ -1,6 +1,6 @@
 /** Direct causes and consequences of the current place, or the complete chain of a chosen place. */
 import { computed, effect, signal } from '@preact/signals';
-import { type CausePath, causePathOf, neighboursOf, nextInPath } from '../../src/debugger/trace/cause-path.ts';
+import { type CausePath, causePathOf, neighboursOf, nextIndexInPath } from '../../src/debugger/trace/cause-path.ts';
 import { goTo, place, recording, size } from './place.ts';
 import type { PageRecording } from './recording/recording.ts';
 
@@ -45,7 +45,7 @@ export function isInChain(index: number): boolean {
 export const chainActors = computed<ReadonlyMap<string, number>>(() => {
   const counts = new Map<string, number>();
   for (const index of causalChain.value?.indexes ?? []) {
-    const actor = recording.value?.aboutAt(index);
+    const actor = recording.value?.subjectAt(index);
     if (actor === undefined) continue;
     const owner = actor.split('/')[0]!;
     counts.set(owner, (counts.get(owner) ?? 0) + 1);
@@ -66,6 +66,6 @@ export function stepAlongCause(direction: 1 | -1): void {
   const openRecording = recording.value;
   if (openRecording === undefined) return;
   const neighbours = chainAnchor.value === undefined ? neighboursOf(openRecording, place.value) : causalChain.value;
-  const next = neighbours === undefined ? undefined : nextInPath(neighbours, place.value, direction);
-  if (next !== undefined) goTo(next);
+  const nextIndex = neighbours === undefined ? undefined : nextIndexInPath(neighbours, place.value, direction);
+  if (nextIndex !== undefined) goTo(nextIndex);
 }

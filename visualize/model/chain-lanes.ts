@@ -18,8 +18,9 @@ export class Parents {
 
   grow(openRecording: PageRecording): void {
     for (; this.#read < openRecording.length; this.#read++) {
-      const parent = openRecording.kindAt(this.#read) === 'spawn' ? openRecording.otherAt(this.#read) : undefined;
-      if (parent !== undefined && parent !== outsideActor) this.#parents.set(openRecording.aboutAt(this.#read), parent);
+      const parent = openRecording.kindAt(this.#read) === 'spawn' ? openRecording.otherActorAt(this.#read) : undefined;
+      if (parent !== undefined && parent !== outsideActor)
+        this.#parents.set(openRecording.subjectAt(this.#read), parent);
     }
   }
 
@@ -35,22 +36,22 @@ export function chainPoints(
   lanes: readonly Lane[],
   parents: Parents,
 ): ChainPoint[] {
-  const rows = new Map(lanes.map(({ name }, row) => [name, row]));
+  const rowByLane = new Map(lanes.map(({ name }, row) => [name, row]));
   return recordIndexes.flatMap((index) => {
     const record = openRecording.recordAt(index);
     if (record === undefined) return [];
     // An event that names an epoch belongs to that epoch's lane, regardless of sender and receiver.
     const namedRow =
-      record.kind === 'event' && typeof record.event.name === 'string' ? rows.get(record.event.name) : undefined;
+      record.kind === 'event' && typeof record.event.name === 'string' ? rowByLane.get(record.event.name) : undefined;
     const actorRow =
-      namedRow === undefined ? rowOf(actorOf(record), rows, parents) : { row: namedRow, isFolded: false };
+      namedRow === undefined ? rowOf(actorOf(record), rowByLane, parents) : { row: namedRow, isFolded: false };
     return [{ index, t: record.t, ...actorRow }];
   });
 }
 
 function rowOf(
   actor: string,
-  rows: ReadonlyMap<string, number>,
+  rowByLane: ReadonlyMap<string, number>,
   parents: Parents,
 ): { readonly row: number; readonly isFolded: boolean } {
   const visitedActors = new Set<string>();
@@ -59,7 +60,7 @@ function rowOf(
     currentActor !== undefined && !visitedActors.has(currentActor);
     currentActor = parents.parentOf(currentActor)
   ) {
-    const row = rows.get(currentActor);
+    const row = rowByLane.get(currentActor);
     if (row !== undefined) return { row, isFolded: currentActor !== actor };
     visitedActors.add(currentActor);
   }

@@ -19,4 +19,4 @@ export const source = signal(0);
 
 export const connection = signal<TraceConnection>({ kind: 'opening', records: 0 });
 
-export const notice = signal<string | undefined>(undefined);
+export const connectionNotice = signal<string | undefined>(undefined);

@@ -12,20 +12,20 @@ export function changesOf({ stateBefore, changes }: Pick<Moment, 'stateBefore' |
   return [...new Map(detailedChanges.map((change) => [change.path, change])).values()];
 }
 
-function changesOfFields({ path, value }: ContextChange, previous: unknown): ContextChange[] {
-  if (Array.isArray(value) && Array.isArray(previous) && value.length === previous.length) {
-    return value.flatMap((entry, i) => changesOfFields({ path: `${path}/${i}`, value: entry }, previous[i]));
+function changesOfFields({ path, value }: ContextChange, previousContext: unknown): ContextChange[] {
+  if (Array.isArray(value) && Array.isArray(previousContext) && value.length === previousContext.length) {
+    return value.flatMap((entry, i) => changesOfFields({ path: `${path}/${i}`, value: entry }, previousContext[i]));
   }
-  if (isObject(value) && isObject(previous)) {
-    return changesBetween(previous, value).flatMap((change) => {
+  if (isObject(value) && isObject(previousContext)) {
+    return changesBetween(previousContext, value).flatMap((change) => {
       const fullChange = { ...change, path: `${path}${change.path}` };
       // Traces record lists completely, even if they are equal.
       if (!('value' in change)) return [fullChange];
-      const oldValue = valueAt(previous, change.path);
+      const oldValue = valueAt(previousContext, change.path);
       return isObject(oldValue) || Array.isArray(oldValue) ? changesOfFields(fullChange, oldValue) : [fullChange];
     });
   }
-  return JSON.stringify(value) === JSON.stringify(previous) ? [] : [{ path, value }];
+  return JSON.stringify(value) === JSON.stringify(previousContext) ? [] : [{ path, value }];
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -38,13 +38,14 @@ const commonChars = 12;
 
 /** The lines are cut so that the first difference is visible. */
 export function shortenPair(previous: unknown, next: unknown): [string, string] {
-  const texts: [string, string] = [textOf(previous), textOf(next)];
+  const shortenedTexts: [string, string] = [textOf(previous), textOf(next)];
   let sharedLength = 0;
-  while (sharedLength < texts[0].length && texts[0][sharedLength] === texts[1][sharedLength]) sharedLength++;
-  const maxLength = Math.max(texts[0].length, texts[1].length);
+  while (sharedLength < shortenedTexts[0].length && shortenedTexts[0][sharedLength] === shortenedTexts[1][sharedLength])
+    sharedLength++;
+  const maxLength = Math.max(shortenedTexts[0].length, shortenedTexts[1].length);
   // A short value is shown from its beginning.
   const from = maxLength <= shownChars ? 0 : Math.max(0, sharedLength - commonChars);
-  return [abbreviate(texts[0], from), abbreviate(texts[1], from)];
+  return [abbreviate(shortenedTexts[0], from), abbreviate(shortenedTexts[1], from)];
 }
 
 function textOf(value: unknown): string {
@@ -53,7 +54,7 @@ function textOf(value: unknown): string {
 
 function abbreviate(text: string, from: number): string {
   const prefix = from === 0 ? '' : '…';
-  const remainder = text.slice(from);
+  const remainingText = text.slice(from);
   const maxChars = shownChars - prefix.length;
-  return `${prefix}${remainder.length > maxChars ? `${remainder.slice(0, maxChars - 1)}…` : remainder}`;
+  return `${prefix}${remainingText.length > maxChars ? `${remainingText.slice(0, maxChars - 1)}…` : remainingText}`;
 }

@@ -31,12 +31,12 @@ export async function waitUntilIdle(): Promise<void> {
   try {
     for (;;) {
       await new Promise(requestAnimationFrame);
-      const now = performance.now();
-      const busyNames = [...indicators].filter(([, isBusy]) => isBusy()).map(([name]) => name);
-      if (busyNames.length > 0) changedAt = now;
-      else if (followsEnd.value || now - changedAt >= quietMs) return;
-      if (now > deadline)
-        throw new Error(`the page does not become idle: ${busyNames.join(', ') || 'it keeps changing'}`);
+      const nowMs = performance.now();
+      const busyIndicators = [...indicators].filter(([, isBusy]) => isBusy()).map(([name]) => name);
+      if (busyIndicators.length > 0) changedAt = nowMs;
+      else if (followsEnd.value || nowMs - changedAt >= quietMs) return;
+      if (nowMs > deadline)
+        throw new Error(`the page does not become idle: ${busyIndicators.join(', ') || 'it keeps changing'}`);
     }
   } finally {
     observer.disconnect();

@@ -3,7 +3,7 @@ import { type Address, formatAddress, parseAddress } from './address.ts';
 import { source } from './connection.ts';
 import { openSource } from './load.ts';
 import { marks } from './marks.ts';
-import { chosenActor, followsEnd, goTo, jumps, place, range, recording } from './place.ts';
+import { chosenActor, followsEnd, goTo, jumpCount, place, range, recording } from './place.ts';
 
 /** Browsers allow some 200 changes of the address in 30 s. */
 const settleMs = 250;
@@ -27,13 +27,13 @@ export function currentAddress(): Address {
 /** A step replaces the address, a jump adds an entry to the browser's history. */
 export function startAddress(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let jumped = jumps.peek();
+  let lastJumpCount = jumpCount.peek();
   effect(() => {
     const hash = formatAddress(currentAddress());
     if (recording.value === undefined) return;
     clearTimeout(timer);
-    if (jumps.value !== jumped) {
-      jumped = jumps.value;
+    if (jumpCount.value !== lastJumpCount) {
+      lastJumpCount = jumpCount.value;
       if (hash !== location.hash) history.pushState(null, '', hash);
       return;
     }

@@ -6,14 +6,14 @@ import type { Session, Source } from '../../src/debugger/page-data.ts';
 import { messageOf } from '../../src/runtime/errors.ts';
 import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
 import type { Address } from './address.ts';
-import { connection, notice, source, sources } from './connection.ts';
+import { connection, connectionNotice, source, sources } from './connection.ts';
 import { marks } from './marks.ts';
 import { chosenActor, elapsedMs, followsEnd, place, range, recording, session, size } from './place.ts';
 import { InvalidTraceLine, TraceParser } from './recording/incoming-trace.ts';
 import { PageRecording } from './recording/recording.ts';
 import { droppedName, loadSession, traceTexts } from './source-data.ts';
-import { noteDrawn, yieldToBrowser } from './time/frames.ts';
-import { noteRecord, programTime, setProgramClock } from './time/program-clock.ts';
+import { recordDrawn, yieldToBrowser } from './time/frames.ts';
+import { programTime, setProgramClock, updateClock } from './time/program-clock.ts';
 
 const sliceMs = 25;
 const firstRetryMs = 500;
@@ -30,10 +30,10 @@ export async function openSource(number: number, address: Address = {}): Promise
   const requestedSource = sources.value[number];
   // A link to a missing source keeps the open trace.
   if (requestedSource === undefined && recording.value !== undefined) {
-    notice.value = missingSourceText(number);
+    connectionNotice.value = missingSourceText(number);
     return;
   }
-  const goBack = returnToCurrent(number);
+  const returnToPrevious = returnToCurrent(number);
   openController.abort();
   openController = new AbortController();
   const { signal } = openController;
@@ -52,9 +52,10 @@ export async function openSource(number: number, address: Address = {}): Promise
       requestedSource === undefined
         ? { kind: 'failed', reason: missingSourceText(number) }
         : { kind: 'opening', records: 0 };
-    notice.value = undefined;
+    connectionNotice.value = undefined;
   });
-  if (requestedSource !== undefined) await new SourceReader(number, requestedSource, address, signal, goBack).run();
+  if (requestedSource !== undefined)
+    await new SourceReader(number, requestedSource, address, signal, returnToPrevious).run();
 }
 
 function missingSourceText(number: number): string {
@@ -64,9 +65,9 @@ function missingSourceText(number: number): string {
 }
 
 /** If the next source is unavailable, the current trace is more useful than an error. */
-function returnToCurrent(next: number): ((why: string) => void) | undefined {
+function returnToCurrent(nextSource: number): ((reason: string) => void) | undefined {
   const [number, openRecording, connectionState] = [source.value, recording.value, connection.value];
-  const isReopened = number === next && sources.value[number]?.kind === 'live';
+  const isReopened = number === nextSource && sources.value[number]?.kind === 'live';
   if (openRecording === undefined || connectionState.kind === 'opening' || isReopened) return undefined;
   const restoreActions = [
     restoreSignal(session),
@@ -82,9 +83,9 @@ function returnToCurrent(next: number): ((why: string) => void) | undefined {
   return (reason) => {
     batch(() => {
       source.value = number;
-      for (const putBack of restoreActions) putBack();
+      for (const restore of restoreActions) restore();
       connection.value = connectionState;
-      notice.value = reason;
+      connectionNotice.value = reason;
     });
     const chosenSource = sources.value[number];
     if (chosenSource === undefined || (connectionState.kind !== 'live' && connectionState.kind !== 'lost')) return;
@@ -101,7 +102,7 @@ function restoreSignal<Value>(savedSignal: Signal<Value>): () => void {
   };
 }
 
-export function reopen(): void {
+export function reopenSource(): void {
   const actor = chosenActor.value;
   void openSource(source.value, actor === undefined ? {} : { actor });
 }
@@ -117,9 +118,9 @@ class SourceReader {
   #frame = 0;
   /** Opens the trace with the records read so far. */
   #onShown: (() => void) | undefined;
-  #drawnUpTo = 0;
+  #lastDrawnSeq = 0;
   /** Set until a part of this source is shown. */
-  #goBack: ((why: string) => void) | undefined;
+  #returnToPrevious: ((why: string) => void) | undefined;
 
   constructor(
     number: number,
@@ -128,7 +129,7 @@ class SourceReader {
     signal: AbortSignal,
     goBack: ((why: string) => void) | undefined,
   ) {
-    this.#goBack = goBack;
+    this.#returnToPrevious = goBack;
     this.#number = number;
     this.#source = source;
     this.#targetAddress =
@@ -146,8 +147,10 @@ class SourceReader {
         if (this.#signal.aborted) return;
         const reason =
           error instanceof TypeError ? `the server of this page does not respond (${error.message})` : messageOf(error);
-        if (this.#goBack !== undefined && this.#onShown === undefined) {
-          this.#goBack(`${this.#source.name} cannot be opened: ${reason}. The previous trace is still shown.`);
+        if (this.#returnToPrevious !== undefined && this.#onShown === undefined) {
+          this.#returnToPrevious(
+            `${this.#source.name} cannot be opened: ${reason}. The previous trace is still shown.`,
+          );
           return;
         }
         if (error instanceof InvalidTraceLine || this.#source.kind === 'file') {
@@ -176,7 +179,7 @@ class SourceReader {
         if (this.#signal.aborted) return false;
       }
       if (this.#source.kind === 'live' && (grows?.length ?? 0) > maxRecords) {
-        notice.value = `More than ${maxRecords.toLocaleString('en')} records received. Older records were discarded.`;
+        connectionNotice.value = `More than ${maxRecords.toLocaleString('en')} records received. Older records were discarded.`;
         return true;
       }
     }
@@ -191,7 +194,7 @@ class SourceReader {
   async #beginReading(header: TraceHeader): Promise<PageRecording> {
     const loadedSession = await loadSession(this.#number, header, this.#signal);
     const newRecording = new PageRecording(header, diagramsOf(loadedSession));
-    this.#onShown = () => this.#show(newRecording, loadedSession);
+    this.#onShown = () => this.#showRecording(newRecording, loadedSession);
     // A file is shown once it is complete, because growing views would slow down reading.
     if (this.#source.kind === 'live') {
       setProgramClock(header.startedAt, loadedSession.now);
@@ -200,13 +203,13 @@ class SourceReader {
     return newRecording;
   }
 
-  #show(newRecording: PageRecording, loadedSession: Session): void {
+  #showRecording(newRecording: PageRecording, loadedSession: Session): void {
     this.#onShown = undefined;
-    this.#goBack = undefined;
+    this.#returnToPrevious = undefined;
     const previousSeq = recording.value?.seqAt(place.value);
     if (this.#targetAddress === undefined && previousSeq !== undefined && !followsEnd.value)
       this.#targetAddress = { record: previousSeq };
-    this.#drawnUpTo = 0;
+    this.#lastDrawnSeq = 0;
     this.#retryMs = firstRetryMs;
     batch(() => {
       session.value = loadedSession;
@@ -230,7 +233,7 @@ class SourceReader {
       const openRecording = recording.value;
       if (openRecording === undefined || this.#signal.aborted) return;
       const lastTime = openRecording.timeAt(openRecording.length - 1);
-      noteRecord(lastTime);
+      updateClock(lastTime);
       batch(() => {
         size.value = openRecording.length;
         this.#goToTargetAddress(openRecording);
@@ -238,14 +241,14 @@ class SourceReader {
         place.value = openRecording.length - 1;
         elapsedMs.value = Math.max(0, (programTime() ?? lastTime) - lastTime);
       });
-      this.#noteDrawn(openRecording);
+      this.#recordDrawn(openRecording);
     });
   }
 
   /** Must be called in the frame that shows the new records. */
-  #noteDrawn(openRecording: PageRecording): void {
-    if (followsEnd.value) noteDrawn(seqsFrom(openRecording, this.#drawnUpTo));
-    this.#drawnUpTo = openRecording.length;
+  #recordDrawn(openRecording: PageRecording): void {
+    if (followsEnd.value) recordDrawn(seqsFrom(openRecording, this.#lastDrawnSeq));
+    this.#lastDrawnSeq = openRecording.length;
   }
 
   #complete(
@@ -259,9 +262,9 @@ class SourceReader {
       size.value = openRecording.length;
       this.#goToTargetAddress(openRecording);
       if (this.#targetAddress?.record !== undefined) {
-        notice.value = `Record ${this.#targetAddress.record} of the link is not in this trace.`;
+        connectionNotice.value = `Record ${this.#targetAddress.record} of the link is not in this trace.`;
       }
-      this.#noteDrawn(openRecording);
+      this.#recordDrawn(openRecording);
       if (followsEnd.value) place.value = openRecording.length - 1;
       else if (place.value === -1 && this.#source.kind === 'file') place.value = initialPlace(openRecording);
       chosenActor.value ??= initialActor(openRecording, place.value);
@@ -280,7 +283,7 @@ class SourceReader {
     if (index !== undefined) place.value = index;
     if (index !== undefined || (record === undefined && range.value !== undefined)) this.#targetAddress = undefined;
     else if (record !== undefined && this.#source.kind === 'live' && (openRecording.seqAt(0) ?? 0) > record) {
-      notice.value = `Record ${record} of the link was discarded by the program.`;
+      connectionNotice.value = `Record ${record} of the link was discarded by the program.`;
       this.#targetAddress = undefined;
     }
   }
@@ -314,7 +317,7 @@ function initialPlace(pageRecording: PageRecording): number {
 /** The programs of a merged trace have no common first actor. */
 function initialActor(pageRecording: PageRecording, index: number): string | undefined {
   if (pageRecording.header.programs === undefined || index < 0) return undefined;
-  const actor = pageRecording.aboutAt(index);
+  const actor = pageRecording.subjectAt(index);
   const owner = actor.split('/')[0]!;
   return pageRecording.machineOf(owner) === undefined ? undefined : owner;
 }
@@ -325,7 +328,7 @@ function diagramsOf({ diagrams }: Session): Diagram[] {
     try {
       return [parseDiagram(text, file)];
     } catch (error) {
-      notice.value = messageOf(error);
+      connectionNotice.value = messageOf(error);
       return [];
     }
   });

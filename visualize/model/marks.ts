@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { maxMarks } from './address.ts';
 import { jumpTo, place, recording } from './place.ts';
-import { firstAfter } from './recording/sorted.ts';
+import { firstIndexAfter } from './recording/sorted.ts';
 
 /** Sorted `seq` of records. Limited because the address contains them. */
 export const marks = signal<readonly number[]>([]);
@@ -17,7 +17,7 @@ export function toggleMark(index: number): void {
 export function goToMark(): void {
   const openRecording = recording.value;
   const currentSeq = openRecording?.seqAt(place.value) ?? 0;
-  const next = marks.value[firstAfter(marks.value, (seq) => seq > currentSeq)] ?? marks.value[0];
+  const next = marks.value[firstIndexAfter(marks.value, (seq) => seq > currentSeq)] ?? marks.value[0];
   const index = next === undefined ? undefined : openRecording?.indexOf(next);
   if (index !== undefined) jumpTo(index);
 }

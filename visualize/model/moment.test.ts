@@ -3,7 +3,7 @@ import type { TraceBody, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { valueAt } from '../../src/runtime/trace/trace-state.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { changesOf } from './context-change.ts';
-import { logsNear, missingDefinitionReason, momentAt } from './moment.ts';
+import { missingDefinitionReason, momentAt, nearbyLogs } from './moment.ts';
 import { PageRecording } from './recording/recording.ts';
 
 const header = headerWith({
@@ -63,7 +63,7 @@ test('an event is shown with the states, context and transitions of the receivin
 
 test('steps of other actors with the same cause are not shown as steps of the receiver', () => {
   const recording = recordingOf(...door, { kind: 'step', actor: 'bell', on: 'door.open', cause: 3 });
-  expect(recording.ledTo(3)).toEqual([3, 4, 5]);
+  expect(recording.consequencesOf(3)).toEqual([3, 4, 5]);
   expect(momentAt(recording, 2)!.stepIndexes).toEqual([4]);
 });
 
@@ -115,7 +115,7 @@ test('a JSON Pointer selects its value', () => {
 test('log lines within two seconds before and after are listed, the nearest first', () => {
   const log = (text: string): TraceBody => ({ kind: 'log', actor: 'e/process', level: 'info', text });
   const recording = recordingOf(log('0'), log('1'), log('2'), log('3'), log('4'), log('5'));
-  const { lines, totalCount: all } = logsNear(recording, 3_200, 3);
+  const { lines, totalCount: all } = nearbyLogs(recording, 3_200, 3);
   expect(lines.map(({ record, awayMs }) => [record.text, awayMs])).toEqual([
     ['3', -200],
     ['4', 800],

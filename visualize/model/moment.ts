@@ -1,6 +1,6 @@
 import type { Statechart, StatechartState, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot, ContextChange, TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { isActive } from '../../src/runtime/trace/trace-state.ts';
+import { isActiveState } from '../../src/runtime/trace/trace-state.ts';
 import type { PageRecording } from './recording/recording.ts';
 import { actorOf } from './recording/words.ts';
 
@@ -33,7 +33,7 @@ export function momentAt(recording: PageRecording, index: number): Moment | unde
   const currentState = stateAfter ?? stateBefore;
   const machineId = currentState?.machine ?? recording.machineOf(actor);
   const machine = recording.header.machines.find(({ id }) => id === machineId);
-  const stepped = steps.map((stepIndex) => recording.recordAt(stepIndex)!).filter(isStep);
+  const stepped = steps.map((stepIndex) => recording.recordAt(stepIndex)!).filter(isStepRecord);
   return {
     index,
     record,
@@ -50,7 +50,7 @@ export function momentAt(recording: PageRecording, index: number): Moment | unde
     describedStates:
       machine?.states.filter(
         ({ path, description }) =>
-          currentState !== undefined && description !== undefined && isActive(path, stateAfter?.state ?? ''),
+          currentState !== undefined && description !== undefined && isActiveState(path, stateAfter?.state ?? ''),
       ) ?? [],
   };
 }
@@ -78,7 +78,7 @@ export interface LoggedLine {
 }
 
 /** The log lines nearest to a time, at most `limit`. */
-export function logsNear(
+export function nearbyLogs(
   recording: PageRecording,
   t: number,
   limit: number,
@@ -94,17 +94,17 @@ export function logsNear(
 
 type StepRecord = TraceRecord & { kind: 'transition' | 'step' };
 
-function isStep(record: TraceRecord): record is StepRecord {
+function isStepRecord(record: TraceRecord): record is StepRecord {
   return record.kind === 'transition' || record.kind === 'step';
 }
 
 /** Steps follow their cause a few records later. */
 function stepsOf(recording: PageRecording, record: TraceRecord, index: number, actor: string): number[] {
-  if (isStep(record)) return [index];
+  if (isStepRecord(record)) return [index];
   if (record.kind !== 'event' && record.kind !== 'timer' && record.kind !== 'spawn') return [];
   // One record may have a million consequences, which need not be parsed.
-  return recording.ledTo(record.seq).filter((ledIndex) => {
-    const kind = recording.kindAt(ledIndex);
-    return (kind === 'transition' || kind === 'step') && recording.aboutAt(ledIndex) === actor;
+  return recording.consequencesOf(record.seq).filter((consequenceIndex) => {
+    const kind = recording.kindAt(consequenceIndex);
+    return (kind === 'transition' || kind === 'step') && recording.subjectAt(consequenceIndex) === actor;
   });
 }

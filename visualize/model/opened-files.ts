@@ -5,9 +5,9 @@ import { mergeTraces, type ProgramTrace } from '../../src/debugger/merge/merge-t
 import { mergedName } from '../../src/debugger/page-data.ts';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { formatTraceLine, isSameRun, type TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { notice, sources } from './connection.ts';
+import { connectionNotice, sources } from './connection.ts';
 import { openSource } from './load.ts';
-import { jumps } from './place.ts';
+import { jumpCount } from './place.ts';
 import { InvalidTraceLine, TraceParser } from './recording/incoming-trace.ts';
 import { addFile } from './source-data.ts';
 import { yieldToBrowser } from './time/frames.ts';
@@ -23,21 +23,21 @@ export async function openFiles(files: readonly File[]): Promise<void> {
     if (errorText === undefined) validFiles.push(file);
     else problems.push(`${file.name} cannot be opened: ${errorText}.`);
   }
-  const first = sources.value.length;
+  const firstIndex = sources.value.length;
   batch(() => {
     for (const file of validFiles) {
       addSource(unusedName(file.name), file.name, file);
     }
   });
   if (validFiles.length > 0) {
-    jumps.value++;
-    const opening = openSource(first);
-    if (problems.length > 0) notice.value = problems.join(' ');
+    jumpCount.value++;
+    const opening = openSource(firstIndex);
+    if (problems.length > 0) connectionNotice.value = problems.join(' ');
     await opening;
     const mergedTrace = await mergedTraceOf(validFiles);
     if (mergedTrace !== undefined)
       addSource(unusedName(mergedName), validFiles.map(({ name }) => name).join(', '), mergedTrace);
-  } else if (problems.length > 0) notice.value = problems.join(' ');
+  } else if (problems.length > 0) connectionNotice.value = problems.join(' ');
 }
 
 function addSource(name: string, location: string, file: Blob): void {

@@ -30,10 +30,10 @@ export const state = computed<TraceState | undefined>(() => recording.value?.sta
 export const elapsedMs = signal(0);
 
 /** Time of the record at the place plus {@link elapsedMs}. */
-export const now = computed(() => (recording.value?.timeAt(place.value) ?? 0) + elapsedMs.value);
+export const currentTime = computed(() => (recording.value?.timeAt(place.value) ?? 0) + elapsedMs.value);
 
 /** A jump is a change of the place that the browser's back button reverts, unlike a step. */
-export const jumps = signal(0);
+export const jumpCount = signal(0);
 
 /** Stops following unless the place is the end of a live trace. */
 export function goTo(index: number): void {
@@ -48,7 +48,7 @@ export function goTo(index: number): void {
 /** For a distant place, such as a search result or a cause. */
 export function jumpTo(index: number): void {
   goTo(index);
-  jumps.value++;
+  jumpCount.value++;
 }
 
 /** Whether the overview of all charts replaces the chart of the chosen actor. */
@@ -58,5 +58,5 @@ export function chooseActor(actor: string): void {
   showsAllActors.value = false;
   if (actor === chosenActor.value) return;
   chosenActor.value = actor;
-  jumps.value++;
+  jumpCount.value++;
 }

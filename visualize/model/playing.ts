@@ -5,7 +5,7 @@ import { nextPosition } from './time/player.ts';
 import { programTime } from './time/program-clock.ts';
 
 export const isPlaying = signal(false);
-export const pace = signal(1);
+export const playbackSpeed = signal(1);
 
 /** A shorter interval would make no visible difference and use more CPU. */
 const followTickMs = 200;
@@ -42,18 +42,18 @@ function play(): void {
     shownMs += Math.max(0, frameMs - drawnAt);
     drawnAt = frameMs;
     const lastIndex = openRecording.length - 1;
-    const next = nextPosition(
+    const position = nextPosition(
       (index) => openRecording.timeAt(index),
       lastIndex,
       { index: place.peek(), shownMs },
-      pace.peek(),
+      playbackSpeed.peek(),
     );
-    shownMs = next.shownMs;
-    expectedPlace = next.index;
+    shownMs = position.shownMs;
+    expectedPlace = position.index;
     batch(() => {
-      if (next.index !== place.peek()) goTo(next.index);
-      elapsedMs.value = next.elapsed;
-      if (next.index >= lastIndex) isPlaying.value = false;
+      if (position.index !== place.peek()) goTo(position.index);
+      elapsedMs.value = position.elapsed;
+      if (position.index >= lastIndex) isPlaying.value = false;
     });
     requestAnimationFrame(frame);
   };

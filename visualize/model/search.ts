@@ -8,10 +8,10 @@ import { actionText } from './recording/words.ts';
  */
 export interface TraceQuery {
   readonly text: string;
-  readonly terms: readonly Term[];
+  readonly terms: readonly SearchTerm[];
 }
 
-interface Term {
+interface SearchTerm {
   readonly field: Field | undefined;
   readonly text: string;
   /** `-word` negates the term. */
@@ -40,8 +40,8 @@ type Field = keyof typeof fields;
 export const fieldNames = Object.keys(fields) as readonly Field[];
 
 export function parseQuery(text: string): TraceQuery {
-  const terms: Term[] = [];
-  for (const [, minus, name, quotedText, plainText] of text.matchAll(/(-?)(?:(\w+):)?(?:"([^"]*)"?|(\S+))/g)) {
+  const terms: SearchTerm[] = [];
+  for (const [, minusSign, name, quotedText, plainText] of text.matchAll(/(-?)(?:(\w+):)?(?:"([^"]*)"?|(\S+))/g)) {
     const isField = name !== undefined && Object.hasOwn(fields, name.toLowerCase());
     // `xds:foo` contains no field name, so it is searched literally.
     const termText = `${isField || name === undefined ? '' : `${name}:`}${quotedText ?? plainText ?? ''}`.toLowerCase();
@@ -49,7 +49,7 @@ export function parseQuery(text: string): TraceQuery {
     terms.push({
       field: isField ? (name.toLowerCase() as Field) : undefined,
       text: termText,
-      isNegated: minus === '-',
+      isNegated: minusSign === '-',
     });
   }
   return { text, terms };
@@ -72,7 +72,7 @@ export function matches({ terms }: TraceQuery, record: TraceRecord): boolean {
 const contextChars = 24;
 
 /** Shows why a record was found; `undefined` if its sentence contains the match. */
-export function foundText({ terms }: TraceQuery, record: TraceRecord, sentence: string): FoundText | undefined {
+export function foundText({ terms }: TraceQuery, record: TraceRecord, sentence: string): SearchMatch | undefined {
   const sentenceText = sentence.toLowerCase();
   for (const { field, text, isNegated } of terms) {
     if (isNegated || field !== undefined || sentenceText.includes(text)) continue;
@@ -90,7 +90,7 @@ export function foundText({ terms }: TraceQuery, record: TraceRecord, sentence: 
   return undefined;
 }
 
-export interface FoundText {
+export interface SearchMatch {
   readonly textBefore: string;
   readonly matchedText: string;
   readonly textAfter: string;
@@ -106,23 +106,23 @@ function hasField(record: TraceRecord, field: Field, text: string): boolean {
 export class TraceSearch {
   readonly query: TraceQuery;
   readonly matchIndexes: number[] = [];
-  #next = 0;
+  #nextIndex = 0;
 
   constructor(query: TraceQuery) {
     this.query = query;
   }
 
   get searchedCount(): number {
-    return this.#next;
+    return this.#nextIndex;
   }
 
   /** Returns whether all records were searched. */
-  advance(records: RecordList, goOn: () => boolean): boolean {
-    for (; this.#next < records.length; this.#next++) {
-      if (this.#next % 256 === 255 && !goOn()) {
+  advance(records: RecordList, shouldContinue: () => boolean): boolean {
+    for (; this.#nextIndex < records.length; this.#nextIndex++) {
+      if (this.#nextIndex % 256 === 255 && !shouldContinue()) {
         this.#searchFrom(records);
-        this.#next++;
-        return this.#next === records.length;
+        this.#nextIndex++;
+        return this.#nextIndex === records.length;
       }
       this.#searchFrom(records);
     }
@@ -130,6 +130,6 @@ export class TraceSearch {
   }
 
   #searchFrom(records: RecordList): void {
-    if (matches(this.query, records.recordAt(this.#next)!)) this.matchIndexes.push(this.#next);
+    if (matches(this.query, records.recordAt(this.#nextIndex)!)) this.matchIndexes.push(this.#nextIndex);
   }
 }

@@ -2,7 +2,6 @@
 
 import {
   addressElement,
-  type Described,
   describePath,
   type Session,
   type Source,
@@ -10,6 +9,7 @@ import {
   sessionPath,
   sourcesElement,
   sourcesPath,
+  type TraceDescription,
   traceElement,
   tracePath,
 } from '../../src/debugger/page-data.ts';
@@ -21,7 +21,7 @@ import { storedValue, storeValue } from './page-storage.ts';
 const keyName = 'path';
 
 /** Removes the path from the address, so that copied addresses and the browser's history grant no access. */
-export function keepPath(): void {
+export function rememberPath(): void {
   const [, path] = /^\/([\w-]{32})\/$/.exec(location.pathname) ?? [];
   if (path === undefined || !location.protocol.startsWith('http')) return;
   storeValue(keyName, path);
@@ -119,7 +119,7 @@ async function describe({ program, machines }: TraceHeader, signal: AbortSignal)
       diagrams: cachedDiagrams.get(program) ?? [],
     };
   }
-  const description: Described = { program, machines };
+  const description: TraceDescription = { program, machines };
   const body = JSON.stringify(description);
   const response = await fetch(addressOf(describePath), { method: 'POST', body, signal, cache: 'no-store' });
   if (!response.ok) throw await errorOfResponse(response);

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { jumpTo, place, recording } from '../model/place.ts';
-import { firstAfter } from '../model/recording/sorted.ts';
+import { firstIndexAfter } from '../model/recording/sorted.ts';
 import { clockText, recordText } from '../model/recording/words.ts';
 import { fieldNames, foundText } from '../model/search.ts';
 import { Icon } from '../parts/icon.tsx';
@@ -9,8 +9,8 @@ import {
   currentSearch,
   focusSearch,
   goToMatch,
-  isComplete,
-  isOpen,
+  isSearchComplete,
+  isSearchOpen,
   leaveSearch,
   matchIndexes,
   queryText,
@@ -22,7 +22,7 @@ export function SearchBox(): JSX.Element {
   const onKey = (event: KeyboardEvent): void => {
     if (event.key === 'Enter') {
       event.preventDefault();
-      isOpen.value = true;
+      isSearchOpen.value = true;
       goToMatch(event.shiftKey ? -1 : 1);
     } else if (event.key === 'Escape') {
       event.preventDefault();
@@ -37,7 +37,7 @@ export function SearchBox(): JSX.Element {
       class="search"
       onFocusOut={({ currentTarget, relatedTarget }) => {
         // No element has the focus: the window lost it, or the user pressed outside, which closes the list anyway.
-        if (relatedTarget instanceof Node && !currentTarget.contains(relatedTarget)) isOpen.value = false;
+        if (relatedTarget instanceof Node && !currentTarget.contains(relatedTarget)) isSearchOpen.value = false;
       }}
     >
       <Icon name="search" />
@@ -52,10 +52,10 @@ export function SearchBox(): JSX.Element {
         value={queryText.value}
         onInput={({ currentTarget }) => {
           queryText.value = currentTarget.value;
-          isOpen.value = true;
+          isSearchOpen.value = true;
         }}
         onFocus={() => {
-          isOpen.value = true;
+          isSearchOpen.value = true;
         }}
         onKeyDown={onKey}
       />
@@ -64,8 +64,8 @@ export function SearchBox(): JSX.Element {
         to the previous one.
       </span>
       <Count />
-      {isOpen.value && currentSearch.value !== undefined && <Matches />}
-      {isOpen.value && currentSearch.value === undefined && <Hints />}
+      {isSearchOpen.value && currentSearch.value !== undefined && <Matches />}
+      {isSearchOpen.value && currentSearch.value === undefined && <Hints />}
     </search>
   );
 }
@@ -77,7 +77,7 @@ function Count(): JSX.Element | null {
   return (
     <span class="search-count" role="status">
       {matchIndex === -1 ? matches.length : `${matchIndex + 1} / ${matches.length}`}
-      {isComplete.value ? '' : '…'}
+      {isSearchComplete.value ? '' : '…'}
     </span>
   );
 }
@@ -85,13 +85,13 @@ function Count(): JSX.Element | null {
 function Matches(): JSX.Element {
   const openRecording = recording.value;
   const matches = matchIndexes.value;
-  const nearestMatch = firstAfter(matches, (index) => index >= place.value);
-  const first = Math.max(0, Math.min(nearestMatch - maxListed / 4, matches.length - maxListed));
-  const shownMatches = matches.slice(first, first + maxListed);
+  const nearestMatch = firstIndexAfter(matches, (index) => index >= place.value);
+  const firstShown = Math.max(0, Math.min(nearestMatch - maxListed / 4, matches.length - maxListed));
+  const shownMatches = matches.slice(firstShown, firstShown + maxListed);
   return (
     <div class="found popup">
-      {matches.length === 0 && <p class="muted">{isComplete.value ? 'No matches.' : 'Searching…'}</p>}
-      {first > 0 && <p class="muted">{first} earlier</p>}
+      {matches.length === 0 && <p class="muted">{isSearchComplete.value ? 'No matches.' : 'Searching…'}</p>}
+      {firstShown > 0 && <p class="muted">{firstShown} earlier</p>}
       <ol>
         {openRecording !== undefined &&
           shownMatches.map((index) => {
@@ -118,7 +118,7 @@ function Matches(): JSX.Element {
             );
           })}
       </ol>
-      {first + maxListed < matches.length && <p class="muted">{matches.length - first - maxListed} later</p>}
+      {firstShown + maxListed < matches.length && <p class="muted">{matches.length - firstShown - maxListed} later</p>}
     </div>
   );
 }

@@ -1,17 +1,17 @@
 import { computed, effect, signal, untracked } from '@preact/signals';
 import { addIndicator } from '../model/idle.ts';
 import { jumpTo, place, recording, size } from '../model/place.ts';
-import { firstAfter } from '../model/recording/sorted.ts';
+import { firstIndexAfter } from '../model/recording/sorted.ts';
 import { parseQuery, TraceSearch } from '../model/search.ts';
 import { yieldToBrowser } from '../model/time/frames.ts';
 
 const sliceMs = 8;
 export const queryText = signal('');
-export const isOpen = signal(false);
+export const isSearchOpen = signal(false);
 export const currentSearch = signal<TraceSearch | undefined>(undefined);
 /** Increases with the number of matches. */
 const progress = signal(0);
-export const isComplete = signal(true);
+export const isSearchComplete = signal(true);
 
 export const matchIndexes = computed<readonly number[]>(() => {
   progress.value;
@@ -19,7 +19,7 @@ export const matchIndexes = computed<readonly number[]>(() => {
 });
 
 export function startSearching(): void {
-  addIndicator('searching', () => !isComplete.value);
+  addIndicator('searching', () => !isSearchComplete.value);
   effect(() => {
     const openRecording = recording.value;
     const query = parseQuery(queryText.value);
@@ -33,7 +33,7 @@ export function startSearching(): void {
 }
 
 async function advance(search: TraceSearch): Promise<void> {
-  isComplete.value = false;
+  isSearchComplete.value = false;
   for (;;) {
     const records = recording.peek();
     // Another search replaced this one, or no trace is open.
@@ -44,7 +44,7 @@ async function advance(search: TraceSearch): Promise<void> {
     if (hasFinished) break;
     await yieldToBrowser();
   }
-  isComplete.value = true;
+  isSearchComplete.value = true;
 }
 
 export function focusSearch(): void {
@@ -53,7 +53,7 @@ export function focusSearch(): void {
 
 /** Closes the list and returns the focus to the page, so that arrow keys step again. The query stays. */
 export function leaveSearch(): void {
-  isOpen.value = false;
+  isSearchOpen.value = false;
   if (document.activeElement instanceof HTMLElement && document.activeElement.closest('.search') !== null) {
     document.activeElement.blur();
   }
@@ -62,13 +62,13 @@ export function leaveSearch(): void {
 export function goToMatch(direction: 1 | -1): void {
   const matches = matchIndexes.value;
   if (matches.length === 0) return;
-  const next =
+  const nextIndex =
     direction === 1
-      ? firstAfter(matches, (index) => index > place.value)
-      : firstAfter(matches, (index) => index >= place.value) - 1;
-  jumpTo(matches[(next + matches.length) % matches.length]!);
+      ? firstIndexAfter(matches, (index) => index > place.value)
+      : firstIndexAfter(matches, (index) => index >= place.value) - 1;
+  jumpTo(matches[(nextIndex + matches.length) % matches.length]!);
 }
 
 export function closeSearchOutside(event: Event): void {
-  if (!(event.target instanceof Element) || event.target.closest('.search') === null) isOpen.value = false;
+  if (!(event.target instanceof Element) || event.target.closest('.search') === null) isSearchOpen.value = false;
 }

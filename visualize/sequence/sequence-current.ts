@@ -81,11 +81,11 @@ const allColumns = computed<Columns>(() => {
 /** All columns without a range or message. */
 export const shownColumns = computed<Columns>(() => {
   const chosenRange = range.value;
-  const all = allColumns.value;
+  const columns = allColumns.value;
   const rows = rowsOfFilter.value;
-  if (chosenRange === undefined || rows === undefined) return all;
-  const visibleColumns = columnsWith(all, rows.lifelinesWithin(...chosenRange));
-  return visibleColumns.list.length === 0 ? all : visibleColumns;
+  if (chosenRange === undefined || rows === undefined) return columns;
+  const visibleColumns = columnsWith(columns, rows.lifelinesWithin(...chosenRange));
+  return visibleColumns.list.length === 0 ? columns : visibleColumns;
 });
 
 export function contractPlaces(openRecording: PageRecording): ContractPlaces {

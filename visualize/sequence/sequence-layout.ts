@@ -46,8 +46,8 @@ export function layoutOf(
 ): Layout {
   const hasNotes = viewport >= minWidthForPlaces;
   const spareRightWidth = hasNotes ? spareWidth.wide : spareWidth.narrow;
-  const available = (viewport - gutter - spareRightWidth) / Math.max(1, columns);
-  const width = Math.floor(Math.min(columnWidth.most, Math.max(columnWidth.least, minWidth, available)));
+  const availableWidth = (viewport - gutter - spareRightWidth) / Math.max(1, columns);
+  const width = Math.floor(Math.min(columnWidth.most, Math.max(columnWidth.least, minWidth, availableWidth)));
   return {
     gutter,
     columnWidth: width,
@@ -83,7 +83,7 @@ export function labelAt(
 }
 
 /** Distance of the label from an arrow to its own lifeline, on its right and on its left. */
-const [behindLoop, beforeLoop] = [30, 8];
+const [labelDistanceRight, labelDistanceLeft] = [30, 8];
 
 /** Like {@link labelAt}, for an arrow to its own lifeline, which its label must not cover. */
 export function labelBesideLoop(
@@ -91,11 +91,11 @@ export function labelBesideLoop(
   width: number,
   layout: Pick<Layout, 'gutter' | 'width' | 'hasNotes'>,
 ): ReturnType<typeof labelAt> {
-  const rightEdge = labelAt(x + behindLoop, 0, layout);
-  const availableBefore = x - beforeLoop - layout.gutter - edge;
+  const rightEdge = labelAt(x + labelDistanceRight, 0, layout);
+  const availableBefore = x - labelDistanceLeft - layout.gutter - edge;
   if (width <= rightEdge.maxWidth || availableBefore <= rightEdge.maxWidth) return rightEdge;
   const maxWidth = Math.min(width, availableBefore);
-  return { left: x - beforeLoop - maxWidth, maxWidth };
+  return { left: x - labelDistanceLeft - maxWidth, maxWidth };
 }
 
 /**
@@ -105,12 +105,12 @@ export function labelBesideLoop(
  */
 export function firstBodyRow(length: number, currentRow: number, previousFirst: number): number {
   const maxFirstRow = Math.max(0, length - maxBodyRows);
-  const isAmong = currentRow < 0 || (currentRow >= previousFirst && currentRow < previousFirst + maxBodyRows);
-  return Math.max(0, Math.min(isAmong ? previousFirst : currentRow - maxBodyRows / 2, maxFirstRow));
+  const isOnCurrentPage = currentRow < 0 || (currentRow >= previousFirst && currentRow < previousFirst + maxBodyRows);
+  return Math.max(0, Math.min(isOnCurrentPage ? previousFirst : currentRow - maxBodyRows / 2, maxFirstRow));
 }
 
 /** @param base the first row in the page */
-export function topOf(row: number, base: number): number {
+export function rowTop(row: number, base: number): number {
   return (row - base) * rowHeight;
 }
 
@@ -152,13 +152,13 @@ export function noteWidth(text: string): number {
 }
 
 /** The note is moved if it does not fit between the gutter and the right edge. */
-export function noteMiddle(x: number, text: string, { gutter, width }: Pick<Layout, 'gutter' | 'width'>): number {
+export function noteCentreX(x: number, text: string, { gutter, width }: Pick<Layout, 'gutter' | 'width'>): number {
   const halfWidth = (textWidth(text, noteFont) + 18) / 2;
   return Math.max(gutter + edge + halfWidth, Math.min(x, width - edge - halfWidth));
 }
 
 export function noteLeftX(x: number, text: string, layout: Pick<Layout, 'gutter' | 'width'>): number {
-  return Math.floor(noteMiddle(x, text, layout) - noteWidth(text) / 2);
+  return Math.floor(noteCentreX(x, text, layout) - noteWidth(text) / 2);
 }
 
 /** False if the lifeline is merged into that of its owner. */

@@ -1,7 +1,7 @@
 import { outsideActor } from '../../src/debugger/check/message.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 
-export interface Life {
+export interface Lifetime {
   readonly actor: string;
   /** -1 if the actor lived before the first record. */
   readonly begin: number;
@@ -20,7 +20,7 @@ export interface Lifeline {
   /** Machines have states and are never merged into the lifeline of their owner. */
   readonly isMachine: boolean;
   /** Sorted, without overlap. */
-  readonly lives: Life[];
+  readonly lives: Lifetime[];
 }
 
 /** A family with more lifelines shares one column. */
@@ -41,12 +41,12 @@ export class Lifelines {
     this.#isMachine = isMachine;
   }
 
-  get all(): readonly Lifeline[] {
+  get allLifelines(): readonly Lifeline[] {
     return this.#lifelines;
   }
 
   /** An actor without a spawn in the trace lives from this record on. */
-  forActor(actor: string, index: number): Lifeline {
+  lifelineOf(actor: string, index: number): Lifeline {
     return this.#lifelineOf.get(actor) ?? this.addLifeline(actor, index);
   }
 
@@ -64,12 +64,12 @@ export class Lifelines {
     const life = lifeline?.lives.findLast((candidate) => candidate.actor === actor);
     if (lifeline === undefined || life === undefined) return;
     life.end = index;
-    if (this.#families.get(lifeline.family)!.length > maxLifelines) this.#endedOf(lifeline).push(lifeline);
+    if (this.#families.get(lifeline.family)!.length > maxLifelines) this.#findEnded(lifeline).push(lifeline);
   }
 
   #freeLifeline(actor: string, index: number): Lifeline {
     const ownerName = ownerOf(actor);
-    const owner = ownerName === undefined ? undefined : this.forActor(ownerName, index);
+    const owner = ownerName === undefined ? undefined : this.lifelineOf(ownerName, index);
     const family = familyOf(actor);
     const isMachine = this.#isMachine(actor);
     const lifelines = this.#families.get(family) ?? [];
@@ -77,11 +77,12 @@ export class Lifelines {
     // A family with one column may reuse any free lifeline; searching all for each of a million actors would take hours.
     const freeLifeline =
       lifelines.length > maxLifelines
-        ? this.#endedOf({ family, owner }).pop()
+        ? this.#findEnded({ family, owner }).pop()
         : lifelines.find(
-            (candidate) => candidate.owner === owner && candidate.isMachine === isMachine && isFree(candidate, index),
+            (candidate) =>
+              candidate.owner === owner && candidate.isMachine === isMachine && isLifelineFree(candidate, index),
           );
-    if (freeLifeline !== undefined && isFree(freeLifeline, index)) return freeLifeline;
+    if (freeLifeline !== undefined && isLifelineFree(freeLifeline, index)) return freeLifeline;
     const lifeline: Lifeline = {
       id: this.#lifelines.length,
       family,
@@ -95,7 +96,7 @@ export class Lifelines {
     return lifeline;
   }
 
-  #endedOf({ family, owner }: { readonly family: string; readonly owner?: Lifeline | undefined }): Lifeline[] {
+  #findEnded({ family, owner }: { readonly family: string; readonly owner?: Lifeline | undefined }): Lifeline[] {
     const endedByOwner = this.#endedLifelines.get(family) ?? new Map<Lifeline | undefined, Lifeline[]>();
     this.#endedLifelines.set(family, endedByOwner);
     const endedLifelines = endedByOwner.get(owner) ?? [];
@@ -111,7 +112,7 @@ function ownerOf(actor: string): string | undefined {
   return actor.slice(0, names > maxOwners + 1 ? actor.indexOf('/') : actor.lastIndexOf('/'));
 }
 
-function isFree({ lives }: Lifeline, index: number): boolean {
+function isLifelineFree({ lives }: Lifeline, index: number): boolean {
   return (lives.at(-1)?.end ?? 0) <= index;
 }
 
@@ -144,7 +145,11 @@ export function columnsOf(
   const shownLifelines = new Set<Lifeline>();
   for (const lifeline of lifelines) shownLifelines.add(foldEffects ? rootOf(lifeline) : lifeline);
   const families = Map.groupBy(shownLifelines, ({ family }) => family);
-  const foldedFamilies = restOf(families, order, actor === undefined ? undefined : shownFamily(actor, families));
+  const foldedFamilies = foldedFamiliesOf(
+    families,
+    order,
+    actor === undefined ? undefined : shownFamily(actor, families),
+  );
   const sortedLifelines = [...shownLifelines]
     .filter(({ family }) => !foldedFamilies.has(family))
     .sort((a, b) => compareKeys(keyOf(a, order), keyOf(b, order)));
@@ -153,13 +158,13 @@ export function columnsOf(
   for (const lifeline of sortedLifelines) {
     if (columnIndex.has(lifeline)) continue;
     const family = families.get(lifeline.family)!;
-    const grouped = family.length > maxLifelines ? family : [lifeline];
-    for (const member of grouped) columnIndex.set(member, list.length);
-    list.push({ lifelines: grouped, family: lifeline.family });
+    const columnLifelines = family.length > maxLifelines ? family : [lifeline];
+    for (const member of columnLifelines) columnIndex.set(member, list.length);
+    list.push({ lifelines: columnLifelines, family: lifeline.family });
   }
   if (foldedFamilies.size > 0) {
     const grouped = [...foldedFamilies].flatMap((family) => families.get(family)!);
-    for (const one of grouped) columnIndex.set(one, list.length);
+    for (const columnLifeline of grouped) columnIndex.set(columnLifeline, list.length);
     list.push({ lifelines: grouped, family: 'others', isRest: true });
   }
   return { list, columnIndexOf: (lifeline) => columnIndex.get(foldEffects ? rootOf(lifeline) : lifeline) };
@@ -173,7 +178,7 @@ function shownFamily(actor: string, families: ReadonlyMap<string, unknown>): str
 }
 
 /** Participants of the diagrams and the chosen actor have priority, then the families that appeared first. */
-function restOf(
+function foldedFamiliesOf(
   families: ReadonlyMap<string, readonly Lifeline[]>,
   order: ReadonlyMap<string, number>,
   chosenActor: string | undefined,
@@ -220,24 +225,24 @@ export function titleOf({ lifelines, family, isRest }: Column, index: number): s
     return `${family} (${liveCount})`;
   }
   const lives = lifelines[0]!.lives;
-  const life = lifeAt(lifelines[0]!, index) ?? lives[Math.max(0, firstEndingAfter(lives, index) - 1)];
+  const life = lifeAt(lifelines[0]!, index) ?? lives[Math.max(0, firstIndexEndingAfter(lives, index) - 1)];
   return life?.actor ?? family;
 }
 
 /** The life that continues after the record at this place. */
-export function lifeAt({ lives }: Lifeline, index: number): Life | undefined {
-  const life = lives[firstEndingAfter(lives, index)];
+export function lifeAt({ lives }: Lifeline, index: number): Lifetime | undefined {
+  const life = lives[firstIndexEndingAfter(lives, index)];
   return life !== undefined && life.begin <= index ? life : undefined;
 }
 
-export function livesWithin({ lives }: Lifeline, first: number, last: number): Life[] {
-  const livesFound: Life[] = [];
-  for (let i = firstEndingAfter(lives, first - 1); i < lives.length && lives[i]!.begin <= last; i++)
-    livesFound.push(lives[i]!);
-  return livesFound;
+export function livesWithin({ lives }: Lifeline, first: number, last: number): Lifetime[] {
+  const foundLives: Lifetime[] = [];
+  for (let i = firstIndexEndingAfter(lives, first - 1); i < lives.length && lives[i]!.begin <= last; i++)
+    foundLives.push(lives[i]!);
+  return foundLives;
 }
 
-function firstEndingAfter(lives: readonly Life[], index: number): number {
+function firstIndexEndingAfter(lives: readonly Lifetime[], index: number): number {
   let lowIndex = 0;
   let highIndex = lives.length;
   while (lowIndex < highIndex) {
@@ -285,9 +290,9 @@ function keyOf(lifeline: Lifeline, order: ReadonlyMap<string, number>): readonly
   return [rank ?? unlistedRank + (lifeline.number === 0 ? lifeline.id : unlistedRank), lifeline.number];
 }
 
-function compareKeys(a: readonly number[], b: readonly number[]): number {
-  for (let i = 0; i < Math.max(a.length, b.length); i++) {
-    const difference = (a[i] ?? -1) - (b[i] ?? -1);
+function compareKeys(firstKey: readonly number[], secondKey: readonly number[]): number {
+  for (let i = 0; i < Math.max(firstKey.length, secondKey.length); i++) {
+    const difference = (firstKey[i] ?? -1) - (secondKey[i] ?? -1);
     if (difference !== 0) return difference;
   }
   return 0;

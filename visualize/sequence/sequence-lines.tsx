@@ -28,9 +28,13 @@ export function SequenceHead({ columns, layout }: { columns: Columns; layout: La
 function HeadName({ column, x, width }: { column: Column; x: number; width: number }): JSX.Element {
   const name = titleOf(column, place.value);
   const { isRest = false } = column;
-  const lives = isRest || column.lifelines.some((lifeline) => lifeAt(lifeline, place.value) !== undefined);
-  const isOne = column.lifelines.length === 1 && !isRest;
-  const classes = ['sequence-name', lives ? 'lives' : '', isOne && name === chosenActor.value ? 'chosen' : ''];
+  const isAlive = isRest || column.lifelines.some((lifeline) => lifeAt(lifeline, place.value) !== undefined);
+  const hasOneLifeline = column.lifelines.length === 1 && !isRest;
+  const classes = [
+    'sequence-name',
+    isAlive ? 'lives' : '',
+    hasOneLifeline && name === chosenActor.value ? 'chosen' : '',
+  ];
   return (
     <button
       type="button"
@@ -40,12 +44,12 @@ function HeadName({ column, x, width }: { column: Column; x: number; width: numb
       title={
         isRest
           ? `${name}: actors without a lifeline of their own. Select an actor to show its lifeline`
-          : lives
+          : isAlive
             ? name
             : `${name} is not active at this record`
       }
       tabIndex={-1}
-      disabled={!isOne}
+      disabled={!hasOneLifeline}
       onClick={() => chooseActor(name)}
     >
       {nameLines(name, width - namePadding).map((line) => (
@@ -99,11 +103,11 @@ function lineStyle(from: number, to: number, first: number, end: number): { top:
 function livingRanges(column: Column, rows: SequenceRows, first: number, last: number): (readonly [number, number])[] {
   if (column.lifelines.length > 1) {
     // Not `Math.min(...)`, because there may be a million lifelines.
-    const firstBegin = column.lifelines.reduce(
+    const firstBeginIndex = column.lifelines.reduce(
       (first, { lives }) => Math.min(first, lives[0]!.begin),
       Number.POSITIVE_INFINITY,
     );
-    return [[firstBegin < 0 ? 0 : rows.rowsBefore(firstBegin), rows.length]];
+    return [[firstBeginIndex < 0 ? 0 : rows.rowsBefore(firstBeginIndex), rows.length]];
   }
   return livesWithin(column.lifelines[0]!, first, last).map(
     ({ begin, end }) => [begin < 0 ? 0 : rows.rowsBefore(begin), rows.rowsBefore(end)] as const,

@@ -7,7 +7,7 @@ import {
   labelBesideLoop,
   layoutOf,
   maxBodyRows,
-  noteMiddle,
+  noteCentreX,
   widthFor,
 } from './sequence-layout.ts';
 import { columnWidthFor, nameLines } from './sequence-name.ts';
@@ -51,8 +51,8 @@ test('labels and notes stay between the record numbers and the right edge', () =
   expect(left).toBeGreaterThan(134);
   const note = 'handing over, nobody asks';
   const halfWidth = textWidth(note, { size: 12 }) / 2;
-  expect(noteMiddle(595, note, layout) + halfWidth).toBeLessThan(layout.width);
-  expect(noteMiddle(120, note, layout) - halfWidth).toBeGreaterThan(134);
+  expect(noteCentreX(595, note, layout) + halfWidth).toBeLessThan(layout.width);
+  expect(noteCentreX(120, note, layout) - halfWidth).toBeGreaterThan(134);
 });
 
 test('the label of an arrow to its own lifeline is on the side with more space', () => {

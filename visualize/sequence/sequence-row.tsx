@@ -18,7 +18,7 @@ import {
   noteWidth,
   px,
   rowHeight,
-  topOf,
+  rowTop,
   xOf,
 } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
@@ -55,7 +55,7 @@ export function SequenceRow({
   const { recording } = rows.index;
   const record = recording.recordAt(entry.index)!;
   const deviations = recording.deviationsAt(entry.index);
-  const style = { top: px(topOf(rowNumber, base)), height: px(rowHeight) };
+  const style = { top: px(rowTop(rowNumber, base)), height: px(rowHeight) };
   if (line > 0) {
     const lineDeviation = deviationOfLine(deviations, line);
     return (
@@ -70,7 +70,7 @@ export function SequenceRow({
     currentMark ?? '',
     isInShownChain ? 'story' : '',
     deviations.length > 0 ? 'departure' : '',
-    isOutside(entry) ? 'outside' : '',
+    isOutsideEntry(entry) ? 'outside' : '',
   ];
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the list box has the keys
@@ -84,7 +84,7 @@ export function SequenceRow({
       aria-selected={currentMark === 'here'}
       aria-posinset={rowNumber + 1}
       aria-setsize={-1}
-      aria-label={spokenText(entry, record, deviations, actorPrefixOf(entry, columns))}
+      aria-label={accessibleText(entry, record, deviations, actorPrefixOf(entry, columns))}
       title={completePayload(entry, record)}
       onClick={() => goTo(entry.index)}
     >
@@ -95,7 +95,7 @@ export function SequenceRow({
         columns={columns}
         layout={layout}
       />
-      {layout.hasNotes && <Place entry={entry} record={record} rows={rows} />}
+      {layout.hasNotes && <MessagePlace entry={entry} record={record} rows={rows} />}
     </div>
   );
 }
@@ -112,17 +112,17 @@ export function SequenceStamp({
   if (line > 0) return null;
   const { recording } = rows.index;
   const record = recording.recordAt(entry.index)!;
-  const departs = recording.deviationsAt(entry.index).length > 0;
-  const classes = ['sequence-stamp', currentMark ?? '', isInShownChain ? 'story' : '', departs ? 'departs' : ''];
+  const hasDeviation = recording.deviationsAt(entry.index).length > 0;
+  const classes = ['sequence-stamp', currentMark ?? '', isInShownChain ? 'story' : '', hasDeviation ? 'departs' : ''];
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: a part of the row, which has the role
     // biome-ignore lint/a11y/useKeyWithClickEvents: the list box has the keys
     <div
       class={classes.filter(Boolean).join(' ')}
-      style={{ top: px(topOf(rowNumber, base)), height: px(rowHeight) }}
+      style={{ top: px(rowTop(rowNumber, base)), height: px(rowHeight) }}
       onClick={() => goTo(entry.index)}
     >
-      {departs && <span class="sequence-alarm">⚠</span>}
+      {hasDeviation && <span class="sequence-alarm">⚠</span>}
       <span class="sequence-seq">{record.seq}</span>
       <span class="sequence-time" title={clockText(record.t)}>
         {clockText(record.t)}
@@ -166,10 +166,10 @@ function Arrow({ entry, record, drawnEntry: form, columns, layout }: ArrowProps)
   }
   // An actor without a spawning actor has a box but no arrow.
   if (form.form === 'self' && entry.kind === 'spawn' && hasLifeline(columns, entry.to)) {
-    return <Ends entry={entry} columns={columns} layout={layout} />;
+    return <LifelineEnds entry={entry} columns={columns} layout={layout} />;
   }
-  const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
-  const payload = born ? '' : payloadOf(record);
+  const isSpawned = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
+  const payload = isSpawned ? '' : payloadOf(record);
   const labelWidth = textWidth(actorPrefix, noteFont) + textWidth(label, labelFont) + textWidth(payload, noteFont) + 16;
   const labelBox =
     form.form === 'self' ? labelBesideLoop(form.x, labelWidth, layout) : labelAt(form.x + 8, labelWidth, layout);
@@ -178,7 +178,7 @@ function Arrow({ entry, record, drawnEntry: form, columns, layout }: ArrowProps)
       labelX={labelBox.left}
       labelWidth={labelWidth}
       maxWidth={labelBox.maxWidth}
-      isStill={born}
+      isStill={isSpawned}
       arrowEnds={[form.x, form.x + lengthOf(form)]}
       actorPrefix={arrowActorsText(entry, form.form, columns)}
     >
@@ -200,8 +200,8 @@ function Arrow({ entry, record, drawnEntry: form, columns, layout }: ArrowProps)
   return (
     <>
       {arrow}
-      {born && form.form === 'arrow' && form.length < shortArrow ? null : text}
-      <Ends entry={entry} columns={columns} layout={layout} />
+      {isSpawned && form.form === 'arrow' && form.length < shortArrow ? null : text}
+      <LifelineEnds entry={entry} columns={columns} layout={layout} />
     </>
   );
 }
@@ -216,7 +216,7 @@ function lengthOf(form: DrawnEntry): number {
   return form.form === 'arrow' ? form.length : form.form === 'self' ? 26 : 0;
 }
 
-interface KeptProps {
+interface StickyLabelProps {
   readonly labelX: number;
   readonly labelWidth: number;
   readonly maxWidth?: number;
@@ -237,7 +237,7 @@ function StickyLabel({
   arrowEnds: [first, last],
   actorPrefix = '',
   children,
-}: KeptProps): JSX.Element {
+}: StickyLabelProps): JSX.Element {
   return (
     <span
       class={isStill ? 'sequence-kept still' : 'sequence-kept'}
@@ -258,7 +258,7 @@ function StickyLabel({
 }
 
 /** A box at the spawn of an actor, a cross at its end. */
-function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawnEntry'>): JSX.Element | null {
+function LifelineEnds({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawnEntry'>): JSX.Element | null {
   const { kind, fromActor, toActor } = entry;
   const lifeline = kind === 'spawn' ? entry.to : entry.from;
   if ((kind !== 'spawn' && kind !== 'done' && kind !== 'ended') || !hasLifeline(columns, lifeline)) return null;
@@ -276,7 +276,7 @@ function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawnEntr
   );
 }
 
-function Place({
+function MessagePlace({
   entry,
   record,
   rows,
@@ -289,17 +289,22 @@ function Place({
     type,
   });
   if (messagePlaces.length === 0) return null;
-  const [first] = messagePlaces;
-  const all = messagePlaces.map(({ file, line }) => `${file}:${line}`).join('\n');
+  const [firstPlace] = messagePlaces;
+  const placesText = messagePlaces.map(({ file, line }) => `${file}:${line}`).join('\n');
   return (
-    <span class="sequence-place" title={`In sequence diagrams:\n${all}`}>
-      {first!.file.slice(first!.file.lastIndexOf('/') + 1)}:{first!.line}
+    <span class="sequence-place" title={`In sequence diagrams:\n${placesText}`}>
+      {firstPlace!.file.slice(firstPlace!.file.lastIndexOf('/') + 1)}:{firstPlace!.line}
       {messagePlaces.length > 1 && ` +${messagePlaces.length - 1}`}
     </span>
   );
 }
 
-function spokenText(entry: Entry, record: TraceRecord, deviations: readonly Deviation[], actorPrefix: string): string {
+function accessibleText(
+  entry: Entry,
+  record: TraceRecord,
+  deviations: readonly Deviation[],
+  actorPrefix: string,
+): string {
   const deviationTexts = deviations.map(
     (deviation) => `deviates from a sequence diagram: ${deviationLineTexts(deviation).join(', ')}`,
   );
@@ -315,7 +320,7 @@ function completePayload(entry: Entry, record: TraceRecord): string {
 
 const maxTooltipChars = 4_000;
 
-function isOutside({ index }: Entry): boolean {
+function isOutsideEntry({ index }: Entry): boolean {
   const chosenRange = range.value;
   return chosenRange !== undefined && (index < chosenRange[0] || index > chosenRange[1]);
 }

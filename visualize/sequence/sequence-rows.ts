@@ -43,20 +43,20 @@ export class SequenceIndex {
   }
 
   get lifelines(): readonly Lifeline[] {
-    return this.#lifelines.all;
+    return this.#lifelines.allLifelines;
   }
 
   entry(entryIndex: number): Entry {
     const index = this.#recordIndexes[entryIndex]!;
     const kind = kinds[this.#kinds[entryIndex]!]!;
-    const subject = this.recording.aboutAt(index);
-    const other = this.recording.otherAt(index) ?? subject;
-    const isFromOther = kind === 'event' || kind === 'spawn';
+    const subject = this.recording.subjectAt(index);
+    const otherActor = this.recording.otherActorAt(index) ?? subject;
+    const isFromOtherActor = kind === 'event' || kind === 'spawn';
     return {
       index,
       kind,
-      fromActor: isFromOther ? other : subject,
-      toActor: isFromOther ? subject : other,
+      fromActor: isFromOtherActor ? otherActor : subject,
+      toActor: isFromOtherActor ? subject : otherActor,
       from: this.from(entryIndex),
       to: this.to(entryIndex),
     };
@@ -71,11 +71,11 @@ export class SequenceIndex {
   }
 
   from(entryIndex: number): Lifeline {
-    return this.#lifelines.all[this.#fromLifelines[entryIndex]!]!;
+    return this.#lifelines.allLifelines[this.#fromLifelines[entryIndex]!]!;
   }
 
   to(entryIndex: number): Lifeline {
-    return this.#lifelines.all[this.#to[entryIndex]!]!;
+    return this.#lifelines.allLifelines[this.#to[entryIndex]!]!;
   }
 
   grow(): void {
@@ -86,47 +86,49 @@ export class SequenceIndex {
     const { recording } = this;
     const kind = recording.kindAt(index);
     if (kind === 'log' || kind === 'step' || kind === 'timer-started') return;
-    const subject = recording.aboutAt(index);
-    const other = recording.otherAt(index);
+    const subject = recording.subjectAt(index);
+    const otherActor = recording.otherActorAt(index);
     switch (kind) {
       case 'event':
-        this.#add(index, kind, this.#lifelineFor(other!, index), this.#lifelineFor(subject, index));
+        this.#addEntry(index, kind, this.#lifelineFor(otherActor!, index), this.#lifelineFor(subject, index));
         break;
       case 'spawn': {
-        const born = this.#lifelines.addLifeline(subject, index);
+        const spawnedLifeline = this.#lifelines.addLifeline(subject, index);
         // No actor in the trace spawns or ends a root actor.
-        this.#add(
+        this.#addEntry(
           index,
           kind,
-          other === undefined || other === outsideActor ? born : this.#lifelineFor(other, index),
-          born,
+          otherActor === undefined || otherActor === outsideActor
+            ? spawnedLifeline
+            : this.#lifelineFor(otherActor, index),
+          spawnedLifeline,
         );
         break;
       }
       case 'stop': {
         const lifeline = this.#lifelineFor(subject, index);
-        const isWithoutPeer = other === undefined || other === outsideActor || other === unknownParent;
-        this.#add(
+        const isWithoutPeer = otherActor === undefined || otherActor === outsideActor || otherActor === unknownParent;
+        this.#addEntry(
           index,
-          other === undefined ? 'ended' : 'done',
+          otherActor === undefined ? 'ended' : 'done',
           lifeline,
-          isWithoutPeer ? lifeline : this.#lifelineFor(other, index),
+          isWithoutPeer ? lifeline : this.#lifelineFor(otherActor, index),
         );
         this.#lifelines.end(subject, index);
         break;
       }
       default: {
         const lifeline = this.#lifelineFor(subject, index);
-        this.#add(index, kind === 'timer' || kind === 'effect' ? kind : 'state', lifeline, lifeline);
+        this.#addEntry(index, kind === 'timer' || kind === 'effect' ? kind : 'state', lifeline, lifeline);
       }
     }
   }
 
   #lifelineFor(actor: string, index: number): Lifeline {
-    return this.#lifelines.forActor(actor, actor === outsideActor ? -1 : index);
+    return this.#lifelines.lifelineOf(actor, actor === outsideActor ? -1 : index);
   }
 
-  #add(index: number, kind: EntryKind, from: Lifeline, to: Lifeline): void {
+  #addEntry(index: number, kind: EntryKind, from: Lifeline, to: Lifeline): void {
     if (this.#length === this.#recordIndexes.length) {
       this.#recordIndexes = withDoubledCapacity(this.#recordIndexes);
       this.#kinds = withDoubledCapacity(this.#kinds);
@@ -189,10 +191,10 @@ export class SequenceRows {
   grow(): void {
     const { index } = this;
     for (; this.#read < index.length; this.#read++) {
-      const lines = this.#deviationLines(index.placeOf(this.#read));
-      if (lines === 0 && !this.#shows(this.#read)) continue;
+      const deviationLineCount = this.#countDeviationLines(index.placeOf(this.#read));
+      if (deviationLineCount === 0 && !this.#isShown(this.#read)) continue;
       this.#usedLifelines.add(index.from(this.#read)).add(index.to(this.#read));
-      for (let line = 0; line <= lines; line++) {
+      for (let line = 0; line <= deviationLineCount; line++) {
         this.#entries.push(this.#read);
         this.#lineNumbers.push(line);
       }
@@ -200,12 +202,12 @@ export class SequenceRows {
   }
 
   /** Calls must be in the order of records. */
-  #deviationLines(index: number): number {
+  #countDeviationLines(index: number): number {
     const { deviations } = this.index.recording;
     let lines = 0;
     for (; (deviations[this.#nextDeviation]?.index ?? Number.POSITIVE_INFINITY) <= index; this.#nextDeviation++) {
-      const next = deviations[this.#nextDeviation]!;
-      if (next.index === index) lines += expectedLines(next.deviation);
+      const nextDeviation = deviations[this.#nextDeviation]!;
+      if (nextDeviation.index === index) lines += expectedLineCount(nextDeviation.deviation);
     }
     return lines;
   }
@@ -242,20 +244,20 @@ export class SequenceRows {
     return this.index.placeOf(this.#entries[row]!);
   }
 
-  #shows(entryIndex: number): boolean {
+  #isShown(entryIndex: number): boolean {
     const { actor, states, internal } = this.filter;
     const kind = this.index.kindOf(entryIndex);
     if (!states && (kind === 'state' || kind === 'effect')) return false;
     const { recording } = this.index;
     const recordIndex = this.index.placeOf(entryIndex);
     if (!internal && kind === 'event' && isInternal(recording.typeAt(recordIndex)!)) return false;
-    if (actor === undefined || belongsTo(recording.aboutAt(recordIndex), actor)) return true;
-    const other = recording.otherAt(recordIndex);
-    return other !== undefined && belongsTo(other, actor);
+    if (actor === undefined || isOwnedBy(recording.subjectAt(recordIndex), actor)) return true;
+    const otherActor = recording.otherActorAt(recordIndex);
+    return otherActor !== undefined && isOwnedBy(otherActor, actor);
   }
 }
 
-function expectedLines({ expected }: Deviation): number {
+function expectedLineCount({ expected }: Deviation): number {
   return 1 + Math.min(expected.length, maxExpected + 1);
 }
 
@@ -266,9 +268,9 @@ export function deviationOfLine(
 ): { deviation: Deviation; lineIndex: number } | undefined {
   let partIndex = line - 1;
   for (const deviation of deviations) {
-    const lines = expectedLines(deviation);
-    if (partIndex < lines) return { deviation, lineIndex: partIndex };
-    partIndex -= lines;
+    const lineCount = expectedLineCount(deviation);
+    if (partIndex < lineCount) return { deviation, lineIndex: partIndex };
+    partIndex -= lineCount;
   }
   return undefined;
 }
@@ -289,14 +291,16 @@ export function deviationLineText(deviation: Deviation, partIndex: number): stri
 }
 
 export function deviationLineTexts(deviation: Deviation): string[] {
-  return Array.from({ length: expectedLines(deviation) }, (_, partIndex) => deviationLineText(deviation, partIndex));
+  return Array.from({ length: expectedLineCount(deviation) }, (_, partIndex) =>
+    deviationLineText(deviation, partIndex),
+  );
 }
 
 function isInternal(type: string): boolean {
   return type.startsWith('xstate.') && !type.startsWith('xstate.error.');
 }
 
-function belongsTo(name: string, actor: string): boolean {
+function isOwnedBy(name: string, actor: string): boolean {
   return name === actor || name.startsWith(`${actor}/`);
 }
 

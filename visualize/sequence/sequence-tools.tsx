@@ -23,22 +23,33 @@ export function SequenceTools(): JSX.Element {
           </option>
         </select>
       </label>
-      <Check of={showsStates} title="Show the state changes and named actions that messages cause">
+      <LabeledCheckbox of={showsStates} title="Show the state changes and named actions that messages cause">
         states
-      </Check>
-      <Check of={foldsEffects} title="Draw effects (promises, callbacks, observables) on the lifeline of their parent">
+      </LabeledCheckbox>
+      <LabeledCheckbox
+        of={foldsEffects}
+        title="Draw effects (promises, callbacks, observables) on the lifeline of their parent"
+      >
         merge effects
-      </Check>
-      <Check of={showsInternal} title="Show events that XState generates, such as xstate.done.actor.…">
+      </LabeledCheckbox>
+      <LabeledCheckbox of={showsInternal} title="Show events that XState generates, such as xstate.done.actor.…">
         XState internals
-      </Check>
+      </LabeledCheckbox>
       <DeviationButtons />
       <LargeButton pane="sequence" />
     </div>
   );
 }
 
-function Check({ of, title, children }: { of: Signal<boolean>; title: string; children: string }): JSX.Element {
+function LabeledCheckbox({
+  of,
+  title,
+  children,
+}: {
+  of: Signal<boolean>;
+  title: string;
+  children: string;
+}): JSX.Element {
   return (
     <label title={title}>
       <input

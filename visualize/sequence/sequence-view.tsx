@@ -14,7 +14,7 @@ import {
   maxBodyRows,
   px,
   rowHeight,
-  topOf,
+  rowTop,
 } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
 import { SequenceHead, SequenceLifelines } from './sequence-lines.tsx';
@@ -29,25 +29,25 @@ const spareRows = 10;
 export function SequenceView(): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
-  const box = useSignal({ width: 900, height: 600 });
+  const viewportSize = useSignal({ width: 900, height: 600 });
   useSize(scroller, (width, height) => {
-    box.value = { width, height };
+    viewportSize.value = { width, height };
   });
   const currentRows = shownRows.value;
   const columns = shownColumns.value;
-  const layout = shownLayout(columns, box.value.width);
+  const layout = shownLayout(columns, viewportSize.value.width);
   const length = currentRows?.length ?? 0;
   const currentRowIndex = currentRows?.rows.rowOf(place.value) ?? -1;
-  const base = useBase(length, currentRowIndex);
-  const inPage = Math.min(length - base, maxBodyRows);
+  const base = useFirstBodyRow(length, currentRowIndex);
+  const rowsInPage = Math.min(length - base, maxBodyRows);
   const first = base + Math.max(0, Math.floor(top.value / rowHeight) - spareRows);
-  const end = base + Math.min(inPage, Math.ceil((top.value + box.value.height) / rowHeight) + spareRows);
+  const end = base + Math.min(rowsInPage, Math.ceil((top.value + viewportSize.value.height) / rowHeight) + spareRows);
   usePlaceInView(
     scroller,
     currentRowIndex,
     base,
     currentRows?.rows,
-    `${box.value.width} ${box.value.height} ${columns.list.length}`,
+    `${viewportSize.value.width} ${viewportSize.value.height} ${columns.list.length}`,
   );
   const drawnRows = useDrawnRows(columns, layout, base)(currentRows?.rows, first, end, currentRowIndex);
   return (
@@ -56,7 +56,7 @@ export function SequenceView(): JSX.Element {
       <div
         class="sequence-scroll"
         ref={scroller}
-        style={{ '--seen-width': px(box.value.width), '--gutter': px(layout.gutter) }}
+        style={{ '--seen-width': px(viewportSize.value.width), '--gutter': px(layout.gutter) }}
         onScroll={(event) => {
           const { scrollTop, scrollLeft, style } = event.currentTarget;
           top.value = scrollTop;
@@ -67,7 +67,7 @@ export function SequenceView(): JSX.Element {
           <SequenceHead columns={columns} layout={layout} />
           <div
             class="sequence-body"
-            style={{ height: px(inPage * rowHeight) }}
+            style={{ height: px(rowsInPage * rowHeight) }}
             tabIndex={0}
             role="listbox"
             aria-label="Messages between actors, oldest first"
@@ -93,7 +93,7 @@ export function SequenceView(): JSX.Element {
           </div>
         </div>
       </div>
-      {inPage < length && (
+      {rowsInPage < length && (
         <p class="sequence-more muted">
           {maxBodyRows.toLocaleString('en')} of {length.toLocaleString('en')} rows are shown. Step on, or move the
           slider, to see the others.
@@ -107,7 +107,7 @@ export function SequenceView(): JSX.Element {
 }
 
 /** Changes when the current place leaves the page's rows. */
-function useBase(length: number, currentRowIndex: number): number {
+function useFirstBodyRow(length: number, currentRowIndex: number): number {
   const base = useRef(0);
   base.current = firstBodyRow(length, currentRowIndex, base.current);
   return base.current;
@@ -178,11 +178,11 @@ function onKey(event: KeyboardEvent): void {
   event.stopPropagation();
   const currentRow = rows.rowOf(place.peek());
   // From a record between two rows, a step up goes to the row above.
-  const isBetween = currentRow !== -1 && rows.row(currentRow).entry.index !== place.peek();
-  let next = isBetween && offset < 0 ? currentRow + offset + 1 : currentRow + offset;
-  next = Math.max(0, Math.min(rows.length - 1, next));
-  while (next > 0 && next < rows.length - 1 && rows.row(next).line !== 0) next += Math.sign(offset);
-  if (rows.length > 0) goTo(rows.row(next).entry.index);
+  const isBetweenRows = currentRow !== -1 && rows.row(currentRow).entry.index !== place.peek();
+  let nextRow = isBetweenRows && offset < 0 ? currentRow + offset + 1 : currentRow + offset;
+  nextRow = Math.max(0, Math.min(rows.length - 1, nextRow));
+  while (nextRow > 0 && nextRow < rows.length - 1 && rows.row(nextRow).line !== 0) nextRow += Math.sign(offset);
+  if (rows.length > 0) goTo(rows.row(nextRow).entry.index);
 }
 
 function shownLayout(columns: Columns, viewport: number): Layout {
@@ -214,15 +214,16 @@ function usePlaceInView(
     const top = element.scrollTop;
     const visibleHeight = element.clientHeight - headHeight;
     const isRowVisible = (rowIndex: number): boolean =>
-      topOf(rowIndex, base) >= top && topOf(rowIndex + 1, base) <= top + visibleHeight;
+      rowTop(rowIndex, base) >= top && rowTop(rowIndex + 1, base) <= top + visibleHeight;
     if (followsEnd.peek() && previous !== -1 && previous !== row && !isRowVisible(previous)) return;
     scrollHorizontallyTo(element, row);
     if (isRowVisible(row)) return;
-    const isNear = Math.abs(topOf(row, base) - (top + visibleHeight / 2)) < visibleHeight;
+    const isNearViewport = Math.abs(rowTop(row, base) - (top + visibleHeight / 2)) < visibleHeight;
     const margin = 3 * rowHeight;
-    const isBelow = topOf(row, base) >= top;
+    const isBelowTop = rowTop(row, base) >= top;
     // A distant row is scrolled near the top, where it is visible even if the window ends within the view.
-    element.scrollTop = isNear && isBelow ? topOf(row + 1, base) - visibleHeight + margin : topOf(row, base) - margin;
+    element.scrollTop =
+      isNearViewport && isBelowTop ? rowTop(row + 1, base) - visibleHeight + margin : rowTop(row, base) - margin;
   }, [row, base, rows, viewKey]);
 }
 
@@ -239,7 +240,7 @@ function scrollHorizontallyTo(element: HTMLElement, row: number): void {
   // A part of an arrow wider than the view is visible at every position between its ends.
   const [lowScroll, highScroll] = [Math.min(minScroll, maxScroll), Math.max(minScroll, maxScroll)];
   if (scrollLeft >= lowScroll && scrollLeft <= highScroll) return;
-  const neighbourPositions = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)
+  const neighbourPositions = Array.from({ length: 2 * maxNeighbours + 1 }, (_, i) => row - maxNeighbours + i)
     .filter((rowIndex) => rowIndex >= 0 && rowIndex < rows.length)
     .flatMap((rowIndex) => drawnForm(rows.row(rowIndex).entry, columns, layout) ?? [])
     .map((shape) => shape.x + (shape.form === 'arrow' ? shape.length / 2 : 0))
@@ -250,7 +251,7 @@ function scrollHorizontallyTo(element: HTMLElement, row: number): void {
   element.scrollLeft = Math.max(lowScroll, Math.min(target, highScroll));
 }
 
-const neighbours = 6;
+const maxNeighbours = 6;
 
 function useSize(
   scroller: { readonly current: HTMLElement | null },

@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { connection, notice, source, sources } from '../model/connection.ts';
-import { openSource, reopen } from '../model/load.ts';
+import { connection, connectionNotice, source, sources } from '../model/connection.ts';
+import { openSource, reopenSource } from '../model/load.ts';
 import { jumpTo, recording, session, size } from '../model/place.ts';
 import { Icon } from '../parts/icon.tsx';
 import { moreText } from '../parts/more.ts';
@@ -15,15 +15,15 @@ export function Banners(): JSX.Element {
       <ConnectionBanner />
       <PartBanner />
       <GapBanner />
-      {notice.value !== undefined && (
+      {connectionNotice.value !== undefined && (
         <p class="banner note">
-          <span>{notice.value}</span>
+          <span>{connectionNotice.value}</span>
           <button
             type="button"
             class="quiet"
             aria-label="Dismiss"
             onClick={() => {
-              notice.value = undefined;
+              connectionNotice.value = undefined;
             }}
           >
             <Icon name="close" />
@@ -39,14 +39,14 @@ function ConnectionBanner(): JSX.Element | null {
   const name = sources.value[source.value]?.name ?? 'the source';
   switch (connectionState.kind) {
     case 'lost':
-      return <Lost name={name} reason={connectionState.reason} retryAt={connectionState.retryAt} />;
+      return <LostConnectionBanner name={name} reason={connectionState.reason} retryAt={connectionState.retryAt} />;
     case 'ended':
       return (
         <p class="banner note">
           <span>
             <b>The program ended.</b> This page keeps its {size.value} records.
           </span>
-          <button type="button" onClick={reopen}>
+          <button type="button" onClick={reopenSource}>
             Reconnect
           </button>
         </p>
@@ -62,7 +62,7 @@ function ConnectionBanner(): JSX.Element | null {
             {recording.value !== undefined && ` The ${size.value} records before it are shown.`}
           </span>
           {sources.value[source.value] !== undefined && (
-            <button type="button" onClick={reopen}>
+            <button type="button" onClick={reopenSource}>
               Try again
             </button>
           )}
@@ -90,13 +90,14 @@ function ConnectionBanner(): JSX.Element | null {
 function PartBanner(): JSX.Element | null {
   size.value;
   const openRecording = recording.value;
-  const of = session.value?.part?.of;
-  if (openRecording === undefined || of === undefined || connection.value.kind === 'opening') return null;
+  const totalRecords = session.value?.part?.of;
+  if (openRecording === undefined || totalRecords === undefined || connection.value.kind === 'opening') return null;
   return (
-    <p class="banner note" data-part-of={of}>
+    <p class="banner note" data-part-of={totalRecords}>
       <span>
         <b>
-          Part of a trace: records {openRecording.seqAt(0)}–{openRecording.seqAt(openRecording.length - 1)} of {of}.
+          Part of a trace: records {openRecording.seqAt(0)}–{openRecording.seqAt(openRecording.length - 1)} of{' '}
+          {totalRecords}.
         </b>{' '}
         The findings are those of the whole trace.
       </span>
@@ -109,8 +110,8 @@ function GapBanner(): JSX.Element | null {
   size.value;
   const openRecording = recording.value;
   const holes = openRecording?.gaps.filter(({ index }) => index > 0 || openRecording.header.actors === undefined) ?? [];
-  const [first] = holes;
-  if (openRecording === undefined || first === undefined || connection.value.kind === 'opening') return null;
+  const [firstHole] = holes;
+  if (openRecording === undefined || firstHole === undefined || connection.value.kind === 'opening') return null;
   const missingRecords = holes.reduce((sum, hole) => sum + hole.missingCount, 0);
   return (
     <p class="banner note" data-gaps={holes.length}>
@@ -119,16 +120,16 @@ function GapBanner(): JSX.Element | null {
           {missingRecords.toLocaleString('en')} {missingRecords === 1 ? 'record is' : 'records are'} missing
         </b>{' '}
         {holes.length === 1 ? '' : `in ${holes.length} places, first `}
-        before record {openRecording.seqAt(first.index)}. States shown after it may be outdated.
+        before record {openRecording.seqAt(firstHole.index)}. States shown after it may be outdated.
       </span>
-      <button type="button" onClick={() => jumpTo(first.index)}>
+      <button type="button" onClick={() => jumpTo(firstHole.index)}>
         Go to gap
       </button>
     </p>
   );
 }
 
-function Lost({
+function LostConnectionBanner({
   name,
   reason,
   retryAt,
@@ -152,7 +153,7 @@ function Lost({
         <b>Connection to {name} lost.</b> {sentence(reason)}{' '}
         {remainingSeconds.value === 0 ? 'Reconnecting…' : `Next attempt in ${remainingSeconds.value} s.`}
       </span>
-      <button type="button" onClick={reopen}>
+      <button type="button" onClick={reopenSource}>
         Retry now
       </button>
     </p>
@@ -165,7 +166,7 @@ function sentence(reason: string): string {
 }
 
 /** The banner shows errors. */
-export function Opening(): JSX.Element {
+export function OpeningBanner(): JSX.Element {
   const connectionState = connection.value;
   return (
     <div class="opening">

@@ -10,7 +10,7 @@ interface BoundaryState {
 }
 
 /** Other views continue after one has failed. */
-export class Boundary extends Component<BoundaryProps, BoundaryState> {
+export class ErrorBoundary extends Component<BoundaryProps, BoundaryState> {
   override state: BoundaryState = { reason: undefined };
 
   override componentDidCatch(error: unknown): void {

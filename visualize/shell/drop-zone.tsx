@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { openFiles } from '../model/opened-files.ts';
 
-const isOver = signal(false);
+const isDraggedOver = signal(false);
 
 export function startOpeningDroppedFiles(): void {
   const isFile = (event: DragEvent): boolean => event.dataTransfer?.types.includes('Files') === true;
@@ -10,13 +10,13 @@ export function startOpeningDroppedFiles(): void {
     if (!isFile(event)) return;
     // Prevents the browser from leaving the page to open the file.
     event.preventDefault();
-    isOver.value = true;
+    isDraggedOver.value = true;
   });
   document.addEventListener('dragleave', (event) => {
-    if (event.relatedTarget === null) isOver.value = false;
+    if (event.relatedTarget === null) isDraggedOver.value = false;
   });
   document.addEventListener('drop', (event) => {
-    isOver.value = false;
+    isDraggedOver.value = false;
     if (!isFile(event)) return;
     event.preventDefault();
     void openFiles([...(event.dataTransfer?.files ?? [])]);
@@ -24,7 +24,7 @@ export function startOpeningDroppedFiles(): void {
 }
 
 export function DropZone(): JSX.Element | null {
-  return isOver.value ? <div class="drop-zone">Drop traces to open them</div> : null;
+  return isDraggedOver.value ? <div class="drop-zone">Drop traces to open them</div> : null;
 }
 
 export function OpenFile(): JSX.Element {

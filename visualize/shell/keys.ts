@@ -186,10 +186,10 @@ export function onKey(event: KeyboardEvent): void {
 }
 
 function keyOf({ key, code, ctrlKey, shiftKey }: KeyboardEvent): Key | undefined {
-  const letter = key.length === 1 ? key.toLowerCase() : key;
+  const normalizedKey = key.length === 1 ? key.toLowerCase() : key;
   // A character that needs Shift on some keyboards (`?`, `+`) matches with and without it.
-  const isShifted = shiftKey && (key.length > 1 || letter !== key);
-  const modifier = ctrlKey ? 'jump' : isShifted ? 'shift' : undefined;
+  const hasShiftModifier = shiftKey && (key.length > 1 || normalizedKey !== key);
+  const modifier = ctrlKey ? 'jump' : hasShiftModifier ? 'shift' : undefined;
   const enabledCommands = commands.filter(({ isCharacter = false }) => characterKeys.value || !isCharacter);
   const matchingBindings = enabledCommands
     .flatMap(({ keys }) => keys)
@@ -197,7 +197,7 @@ function keyOf({ key, code, ctrlKey, shiftKey }: KeyboardEvent): Key | undefined
   // Positions have priority over letters, so that the four position keys stay adjacent on every keyboard layout.
   return (
     matchingBindings.find((keyBinding) => keyBinding.code === code && keyBinding.code !== undefined) ??
-    matchingBindings.find((keyBinding) => keyBinding.key === letter)
+    matchingBindings.find((keyBinding) => keyBinding.key === normalizedKey)
   );
 }
 

@@ -15,8 +15,8 @@ import { widthFor } from '../sequence/sequence-layout.ts';
 import { SequenceView } from '../sequence/sequence-view.tsx';
 import { Timeline } from '../timeline/timeline.tsx';
 import { placeText, Transport } from '../timeline/transport.tsx';
-import { Banners, Opening } from './banner.tsx';
-import { Boundary } from './boundary.tsx';
+import { Banners, OpeningBanner } from './banner.tsx';
+import { ErrorBoundary } from './boundary.tsx';
 import { DropZone } from './drop-zone.tsx';
 import { Help } from './help.tsx';
 import { Splitter } from './splitter.tsx';
@@ -28,10 +28,10 @@ export function Shell(): JSX.Element {
     <main class="shell" data-large={largePane.value}>
       <Topbar />
       <Banners />
-      <Boundary name="findings">
+      <ErrorBoundary name="findings">
         <FindingBar />
-      </Boundary>
-      {recording.value === undefined ? <Opening /> : isWithoutRun(recording.value) ? <ChartsOnly /> : <Views />}
+      </ErrorBoundary>
+      {recording.value === undefined ? <OpeningBanner /> : isWithoutRun(recording.value) ? <ChartsOnly /> : <Views />}
       <Announcement />
       <Help />
       <DropZone />
@@ -55,9 +55,9 @@ function ChartsOnly(): JSX.Element {
 function ActorsAndChart(): JSX.Element {
   return (
     <>
-      <Boundary name="actors">
+      <ErrorBoundary name="actors">
         <Actors />
-      </Boundary>
+      </ErrorBoundary>
       <Splitter
         name="actors-width"
         label="Width of the actors pane"
@@ -67,9 +67,9 @@ function ActorsAndChart(): JSX.Element {
         maxSize={480}
       />
       <section class="pane chart-pane" aria-label="Statechart">
-        <Boundary name="statechart">
+        <ErrorBoundary name="statechart">
           <ChartView />
-        </Boundary>
+        </ErrorBoundary>
       </section>
     </>
   );
@@ -89,9 +89,9 @@ function Views(): JSX.Element {
           maxSize={1_000}
         />
         <section class="pane sequence-pane" aria-label="Sequence">
-          <Boundary name="sequence">
+          <ErrorBoundary name="sequence">
             <SequenceView />
-          </Boundary>
+          </ErrorBoundary>
         </section>
       </div>
       <Splitter
@@ -102,9 +102,9 @@ function Views(): JSX.Element {
         minSize={96}
         maxSize={420}
       />
-      <Boundary name="timeline">
+      <ErrorBoundary name="timeline">
         <Timeline />
-      </Boundary>
+      </ErrorBoundary>
       <Transport />
       <Splitter
         name="details-height"
@@ -114,9 +114,9 @@ function Views(): JSX.Element {
         minSize={80}
         maxSize={600}
       />
-      <Boundary name="details">
+      <ErrorBoundary name="details">
         <Details />
-      </Boundary>
+      </ErrorBoundary>
     </>
   );
 }
@@ -125,12 +125,12 @@ export function startTitle(): void {
   effect(() => {
     size.value;
     const name = sources.value[source.value]?.name;
-    const departs = (recording.value?.deviations.length ?? 0) > 0;
-    document.title = `${departs ? '⚠ ' : ''}${name === undefined ? '' : `${visibleLine(name)} · `}chartpilot`;
+    const hasDeviation = (recording.value?.deviations.length ?? 0) > 0;
+    document.title = `${hasDeviation ? '⚠ ' : ''}${name === undefined ? '' : `${visibleLine(name)} · `}chartpilot`;
   });
 }
 
-const announced = signal('');
+const announcedText = signal('');
 /** Speech is slower than key presses, so only a record at which the user stays is announced. */
 const settleMs = 300;
 
@@ -142,7 +142,7 @@ export function startAnnouncing(): void {
     clearTimeout(timer);
     if (isPlaying.value || followsEnd.value) return;
     timer = setTimeout(() => {
-      announced.value = placeText();
+      announcedText.value = placeText();
     }, settleMs);
   });
 }
@@ -150,7 +150,7 @@ export function startAnnouncing(): void {
 function Announcement(): JSX.Element {
   return (
     <div class="hidden" aria-live="polite" id="announcement">
-      {announced.value}
+      {announcedText.value}
     </div>
   );
 }

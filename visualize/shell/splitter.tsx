@@ -27,7 +27,7 @@ export function Splitter(props: SplitterProps): JSX.Element {
     return Math.round(axis === 'x' ? width : height);
   };
   const resize = (to: number): void => {
-    apply(props, to);
+    applySize(props, to);
     size.value = measure();
   };
   const reset = (): void => {
@@ -37,18 +37,18 @@ export function Splitter(props: SplitterProps): JSX.Element {
   };
   useLayoutEffect(() => {
     const storedSize = Number(storedValue(props.name));
-    if (storedSize >= minSize && storedSize <= maxSize) apply(props, storedSize);
+    if (storedSize >= minSize && storedSize <= maxSize) applySize(props, storedSize);
     size.value = measure();
   }, []);
-  const drag = (down: PointerEvent): void => {
-    const from = axis === 'x' ? down.clientX : down.clientY;
+  const drag = (downEvent: PointerEvent): void => {
+    const from = axis === 'x' ? downEvent.clientX : downEvent.clientY;
     const startSize = measure();
-    const grip = down.currentTarget as HTMLElement;
-    grip.setPointerCapture(down.pointerId);
-    grip.onpointermove = (move) => resize(startSize + sign * ((axis === 'x' ? move.clientX : move.clientY) - from));
-    grip.onpointerup = () => {
-      grip.onpointermove = null;
-      grip.onpointerup = null;
+    const handle = downEvent.currentTarget as HTMLElement;
+    handle.setPointerCapture(downEvent.pointerId);
+    handle.onpointermove = (move) => resize(startSize + sign * ((axis === 'x' ? move.clientX : move.clientY) - from));
+    handle.onpointerup = () => {
+      handle.onpointermove = null;
+      handle.onpointerup = null;
     };
   };
   const onKey = (event: KeyboardEvent): void => {
@@ -77,7 +77,7 @@ export function Splitter(props: SplitterProps): JSX.Element {
   );
 }
 
-function apply({ name, minSize, maxSize }: SplitterProps, to: number): void {
+function applySize({ name, minSize, maxSize }: SplitterProps, to: number): void {
   const size = Math.round(Math.min(Math.max(to, minSize), maxSize));
   document.documentElement.style.setProperty(`--${name}`, `${size}px`);
   storeValue(name, String(size));

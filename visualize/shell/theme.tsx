@@ -22,8 +22,8 @@ export function startTheme(): void {
 }
 
 export function ThemeSwitch(): JSX.Element {
-  const next = choices[(choices.indexOf(choice.value) + 1) % choices.length]!;
-  const label = `Theme: ${names[choice.value]}. Switch to ${names[next]}`;
+  const nextChoice = choices[(choices.indexOf(choice.value) + 1) % choices.length]!;
+  const label = `Theme: ${names[choice.value]}. Switch to ${names[nextChoice]}`;
   return (
     <button
       type="button"
@@ -32,8 +32,8 @@ export function ThemeSwitch(): JSX.Element {
       aria-label={label}
       title={label}
       onClick={() => {
-        choice.value = next;
-        storeValue('theme', next);
+        choice.value = nextChoice;
+        storeValue('theme', nextChoice);
       }}
     >
       <Icon name={choice.value} />

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { ExportMenu } from '../export/export-menu.tsx';
 import { connection, source, sources } from '../model/connection.ts';
 import { openSource } from '../model/load.ts';
-import { jumps, recording } from '../model/place.ts';
+import { jumpCount, recording } from '../model/place.ts';
 import { SearchBox } from '../search/search.tsx';
 import { OpenFile } from './drop-zone.tsx';
 import { HelpButton } from './help.tsx';
@@ -64,7 +64,7 @@ function SourceSwitch(): JSX.Element | null {
         title={currentSource.place}
         value={String(source.value)}
         onChange={({ currentTarget }) => {
-          jumps.value++;
+          jumpCount.value++;
           void openSource(Number(currentTarget.value));
         }}
       >

@@ -1,23 +1,24 @@
 import { chosenActor, place, range, recording } from '../model/place.ts';
 import { actorOf } from '../model/recording/words.ts';
-import { centre, isZoomed, view, zoomTo } from './timeline-view.ts';
+import { centre, isZoomedIn, view, zoomTo } from './timeline-view.ts';
 
-let centred: { readonly from: number; readonly to: number } | undefined;
+let centredRange: { readonly from: number; readonly to: number } | undefined;
 
 /** Centres the choice; if already centred, zooms to it. */
 export function showChoice(): void {
   const times = timesOfChoice();
   if (times === undefined) return;
   const { from, to } = times;
-  const isAlreadyCentred = centred !== undefined && centred.from === view.value.from && centred.to === view.value.to;
-  centred = undefined;
-  if (isAlreadyCentred || !isZoomed.value) {
-    const air = Math.max((to - from) * 0.1, 2);
-    zoomTo(from - air, to + air);
+  const isAlreadyCentred =
+    centredRange !== undefined && centredRange.from === view.value.from && centredRange.to === view.value.to;
+  centredRange = undefined;
+  if (isAlreadyCentred || !isZoomedIn.value) {
+    const marginMs = Math.max((to - from) * 0.1, 2);
+    zoomTo(from - marginMs, to + marginMs);
     return;
   }
   centre((from + to) / 2);
-  centred = view.value;
+  centredRange = view.value;
 }
 
 export function rangeOfChoice(): void {
@@ -37,5 +38,5 @@ function recordsOfState(): readonly [number, number] | undefined {
   const openRecording = recording.value;
   const record = openRecording?.recordAt(place.value);
   if (openRecording === undefined || record === undefined) return undefined;
-  return openRecording.inStateWithin(chosenActor.value ?? actorOf(record), place.value);
+  return openRecording.stateRangeAt(chosenActor.value ?? actorOf(record), place.value);
 }

@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import { recording } from '../model/place.ts';
 import { durationText, wallClockText } from '../model/recording/words.ts';
-import { areAllFolded, axis, hasIdle, toggleIdle, unfold } from './timeline-view.ts';
+import { areAllFolded, axis, hasIdle, openFold, toggleIdle } from './timeline-view.ts';
 
 export function Folds(): JSX.Element {
   const startedAt = recording.value?.header.startedAt ?? '';
@@ -17,7 +17,7 @@ export function Folds(): JSX.Element {
               title={`No changes for ${lengthText}, from ${wallClockText(startedAt, from)} to ${wallClockText(startedAt, to)}. Click to expand`}
               aria-label={`No changes for ${lengthText}: expand`}
               onPointerDown={(event) => event.stopPropagation()}
-              onClick={() => unfold(from)}
+              onClick={() => openFold(from)}
             >
               {[lengthText, shortDuration(to - from)].find((label) => textWidth(label, { size: 10 }) + 4 <= width) ??
                 ''}

@@ -15,7 +15,7 @@ import {
 import { axisTicks } from '../model/time/time-axis.ts';
 import { markShapes } from '../parts/mark-shape.tsx';
 import { axisHeight, laneHeight } from './timeline-scroll.tsx';
-import { axis, end, width } from './timeline-view.ts';
+import { axis, endTime, width } from './timeline-view.ts';
 
 const barHeight = 15;
 
@@ -46,7 +46,7 @@ interface LaneRowProps {
 
 /** A step does not redraw the lane. */
 export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Element {
-  const bars = barsOf(lane, axis.value, end.value);
+  const bars = barsOf(lane, axis.value, endTime.value);
   const clusters = clustersOf(lane, axis.value);
   return (
     // biome-ignore lint/a11y/useSemanticElements: a picture is no form's group
@@ -58,7 +58,7 @@ export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Elemen
       role="group"
       aria-label={laneText(lane)}
     >
-      {lane.counts.length > 0 && <Counts lane={lane} />}
+      {lane.counts.length > 0 && <LaneCounts lane={lane} />}
       {bars.map((bar) => (
         <BarShape key={`${bar.index} ${bar.from}`} bar={bar} lane={lane} />
       ))}
@@ -138,7 +138,7 @@ function MarkShape({ cluster, lane }: { readonly cluster: Cluster; readonly lane
   );
 }
 
-function Counts({ lane }: { readonly lane: Lane }): JSX.Element {
+function LaneCounts({ lane }: { readonly lane: Lane }): JSX.Element {
   const points = stepsOf(lane, axis.value);
   const maxCount = Math.max(1, ...points.map(({ n }) => n));
   const y = (n: number): number => laneHeight - 2 - (n / maxCount) * (laneHeight - 6);

@@ -40,11 +40,11 @@ function RangeHandle({
 }): JSX.Element {
   const openRecording = recording.value!;
   const record = openRecording.recordAt(index);
-  const move = (down: PointerEvent): void => {
-    down.stopPropagation();
-    const handle = down.currentTarget as HTMLElement;
+  const move = (downEvent: PointerEvent): void => {
+    downEvent.stopPropagation();
+    const handle = downEvent.currentTarget as HTMLElement;
     const leftX = handle.parentElement!.getBoundingClientRect().left;
-    handle.setPointerCapture(down.pointerId);
+    handle.setPointerCapture(downEvent.pointerId);
     handle.onpointermove = (event) => {
       const t = timeOf(event.clientX - leftX);
       setRangeEnd(rangeEnd, openRecording.placeAt(t) + (rangeEnd === 'first' ? 1 : 0));

@@ -3,7 +3,7 @@ import { signal, useSignalEffect } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { place, recording } from '../model/place.ts';
-import { badLaneAt, countBadMarks, laneOf } from '../model/recording/lane-at.ts';
+import { countProblemMarks, laneOf, laneWithProblemAt } from '../model/recording/lane-at.ts';
 import type { Lane } from '../model/recording/lanes.ts';
 import { axis } from './timeline-view.ts';
 
@@ -37,8 +37,9 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
     const element = scroller.current;
     if (element === null) return;
     const { scrollTop, clientHeight } = element;
-    const next = { top: scrollTop, bottom: scrollTop + clientHeight - axisHeight };
-    if (next.top !== visibleRange.peek().top || next.bottom !== visibleRange.peek().bottom) visibleRange.value = next;
+    const nextRows = { top: scrollTop, bottom: scrollTop + clientHeight - axisHeight };
+    if (nextRows.top !== visibleRange.peek().top || nextRows.bottom !== visibleRange.peek().bottom)
+      visibleRange.value = nextRows;
   };
   useLayoutEffect(() => {
     const observer = new ResizeObserver(updateVisibleRows);
@@ -49,12 +50,12 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
     const currentIndex = place.value;
     const shownLanes = lanes.value;
     const record = recording.value?.recordAt(currentIndex);
-    const isJump = Math.abs(currentIndex - previousPlace.current) > 1;
+    const hasJumped = Math.abs(currentIndex - previousPlace.current) > 1;
     previousPlace.current = currentIndex;
     // A step shows the lane of its record; a jump also shows the lane of a bad mark there.
     const lanesToShow = [
       laneOf(shownLanes, record, currentIndex),
-      ...(isJump ? [badLaneAt(shownLanes, currentIndex)] : []),
+      ...(hasJumped ? [laneWithProblemAt(shownLanes, currentIndex)] : []),
     ];
     for (const name of lanesToShow) {
       const row = shownLanes.findIndex((lane) => lane.name === name);
@@ -83,18 +84,18 @@ export function HiddenLanes({
   readonly lanes: readonly Lane[];
 }): JSX.Element {
   const { top, bottom } = visibleRange.value;
-  const isAbove = (row: number): boolean => row * laneHeight + laneHeight / 2 < top;
-  const isBelow = (row: number): boolean => row * laneHeight + laneHeight / 2 > bottom;
+  const isRowAbove = (row: number): boolean => row * laneHeight + laneHeight / 2 < top;
+  const isRowBelow = (row: number): boolean => row * laneHeight + laneHeight / 2 > bottom;
   return (
     <>
-      <Hint
+      <HiddenLanesHint
         direction="above"
-        rows={lanes.flatMap((lane, row) => (isAbove(row) ? [{ lane, row }] : []))}
+        rows={lanes.flatMap((lane, row) => (isRowAbove(row) ? [{ lane, row }] : []))}
         scroller={scroller}
       />
-      <Hint
+      <HiddenLanesHint
         direction="below"
-        rows={lanes.flatMap((lane, row) => (isBelow(row) ? [{ lane, row }] : []))}
+        rows={lanes.flatMap((lane, row) => (isRowBelow(row) ? [{ lane, row }] : []))}
         scroller={scroller}
       />
     </>
@@ -107,9 +108,9 @@ interface HintProps {
   readonly scroller: Scroller;
 }
 
-function Hint({ direction, rows, scroller }: HintProps): JSX.Element | null {
+function HiddenLanesHint({ direction, rows, scroller }: HintProps): JSX.Element | null {
   const { from, to } = axis.value;
-  const problemCounts = rows.map(({ lane, row }) => ({ row, bad: countBadMarks(lane, from, to) }));
+  const problemCounts = rows.map(({ lane, row }) => ({ row, bad: countProblemMarks(lane, from, to) }));
   const problemCount = problemCounts.reduce((sum, entry) => sum + entry.bad, 0);
   if (rows.length === 0) return null;
   const targetRow =

@@ -2,7 +2,7 @@ import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { connection } from '../model/connection.ts';
 import { place, recording, size } from '../model/place.ts';
 import { foldsOf } from '../model/recording/idle-time.ts';
-import { completeView, shiftedView, type View, viewShowing, zoomView } from '../model/time/axis.ts';
+import { completeView, shiftedView, type View, viewIncluding, zoomView } from '../model/time/axis.ts';
 import { programTime } from '../model/time/program-clock.ts';
 import { foldedClock, TimeAxis } from '../model/time/time-axis.ts';
 
@@ -15,51 +15,56 @@ const lastDrawnTime = signal(0);
 const tickMs = 1_000;
 
 /** The current time of a live program advances without records. */
-export const end = computed(() => {
+export const endTime = computed(() => {
   const lastRecordTime = size.value > 0 ? (recording.value?.timeAt(size.value - 1) ?? 0) : 0;
   return connection.value.kind === 'live' ? Math.max(lastRecordTime, lastDrawnTime.value) : lastRecordTime;
 });
 
 /** Whether idle times are folded, except those that the user opened. */
-const foldsIdle = signal(true);
+const areIdleTimesFolded = signal(true);
 const openedFolds = signal<ReadonlySet<number>>(new Set());
 
-const foldable = computed(() => {
+const foldableIdleTimes = computed(() => {
   const startTime = recording.value?.timeAt(0) ?? 0;
-  const idle = size.value > 0 ? (recording.value?.idleTimes.idleTimesUntil(end.value) ?? []) : [];
-  return foldsOf(idle, { from: startTime, to: end.value }, width.value);
+  const idle = size.value > 0 ? (recording.value?.idleTimes.idleTimesUntil(endTime.value) ?? []) : [];
+  return foldsOf(idle, { from: startTime, to: endTime.value }, width.value);
 });
 
-export const hasIdle = computed(() => foldable.value.folds.length > 0);
+export const hasIdle = computed(() => foldableIdleTimes.value.folds.length > 0);
 
 /** The view is a range of this clock. */
 const clock = computed(() => {
-  const { folds, pixels } = foldable.value;
-  const foldedIdleTimes = foldsIdle.value ? folds.filter(({ from }) => !openedFolds.value.has(from)) : [];
-  return foldedClock(foldedIdleTimes, pixels, { from: recording.value?.timeAt(0) ?? 0, to: end.value }, width.value);
+  const { folds, pixels } = foldableIdleTimes.value;
+  const foldedIdleTimes = areIdleTimesFolded.value ? folds.filter(({ from }) => !openedFolds.value.has(from)) : [];
+  return foldedClock(
+    foldedIdleTimes,
+    pixels,
+    { from: recording.value?.timeAt(0) ?? 0, to: endTime.value },
+    width.value,
+  );
 });
 
 const wholeView = computed<View>(() =>
-  completeView(clock.value.toShownTime(recording.value?.timeAt(0) ?? 0), clock.value.toShownTime(end.value)),
+  completeView(clock.value.toShownTime(recording.value?.timeAt(0) ?? 0), clock.value.toShownTime(endTime.value)),
 );
 
 export const view = computed<View>(() => zoom.value ?? wholeView.value);
 
 export const axis = computed(() => new TimeAxis(clock.value, view.value, width.value));
 
-export const isZoomed = computed(() => zoom.value !== undefined);
+export const isZoomedIn = computed(() => zoom.value !== undefined);
 
 export function zoomBy(factor: number, centre = (view.value.from + view.value.to) / 2): void {
-  set(zoomView(view.value, centre, factor, wholeView.value));
+  setView(zoomView(view.value, centre, factor, wholeView.value));
 }
 
 export function pan(offsetMs: number): void {
-  if (zoom.value !== undefined) set(shiftedView(view.value, offsetMs, wholeView.value));
+  if (zoom.value !== undefined) setView(shiftedView(view.value, offsetMs, wholeView.value));
 }
 
 export function zoomTo(from: number, to: number): void {
-  const next = { from: clock.value.toShownTime(from), to: clock.value.toShownTime(to) };
-  set(zoomView(next, (next.from + next.to) / 2, 1, wholeView.value));
+  const nextView = { from: clock.value.toShownTime(from), to: clock.value.toShownTime(to) };
+  setView(zoomView(nextView, (nextView.from + nextView.to) / 2, 1, wholeView.value));
 }
 
 /** The time at position `x` stays in place. */
@@ -87,7 +92,7 @@ export function centre(t: number): void {
   pan(clock.value.toShownTime(t) - (view.value.from + view.value.to) / 2);
 }
 
-export function unfold(from: number): void {
+export function openFold(from: number): void {
   changeKeepingView(() => {
     openedFolds.value = new Set([...openedFolds.value, from]);
   });
@@ -95,18 +100,18 @@ export function unfold(from: number): void {
 
 export function toggleIdle(): void {
   changeKeepingView(() => {
-    const isAll = foldsIdle.value && openedFolds.value.size === 0;
-    foldsIdle.value = !isAll;
+    const isEverythingFolded = areIdleTimesFolded.value && openedFolds.value.size === 0;
+    areIdleTimesFolded.value = !isEverythingFolded;
     openedFolds.value = new Set();
   });
 }
 
-export const areAllFolded = computed(() => foldsIdle.value && openedFolds.value.size === 0);
+export const areAllFolded = computed(() => areIdleTimesFolded.value && openedFolds.value.size === 0);
 
 /** Keeps the visible times in place while the clock changes. */
 function changeKeepingView(change: () => void): void {
   const { from, to } = axis.peek();
-  const wasZoomed = isZoomed.peek();
+  const wasZoomed = isZoomedIn.peek();
   batch(() => {
     change();
     if (wasZoomed) zoomTo(from, to);
@@ -136,7 +141,11 @@ export function startKeepingPlaceInView(): void {
     const openRecording = recording.value;
     const shownView = zoom.peek();
     if (openRecording === undefined || shownView === undefined || connection.peek().kind === 'opening') return;
-    zoom.value = viewShowing(shownView, clock.peek().toShownTime(openRecording.timeAt(place.value)), wholeView.peek());
+    zoom.value = viewIncluding(
+      shownView,
+      clock.peek().toShownTime(openRecording.timeAt(place.value)),
+      wholeView.peek(),
+    );
   });
 }
 
@@ -146,24 +155,24 @@ export function startGrowing(): void {
     const openRecording = recording.value;
     lastDrawnTime.value = 0;
     if (connection.value.kind !== 'live') return undefined;
-    const grow = (): void => {
-      const now = programTime() ?? 0;
+    const extendView = (): void => {
+      const currentProgramTime = programTime() ?? 0;
       const { from, to } = wholeView.peek();
-      const shownEnd = untracked(() => end.value);
+      const shownEnd = untracked(() => endTime.value);
       const lastTime = openRecording?.timeAt(openRecording.length - 1) ?? 0;
       // Smaller growth of a fold is invisible, because its label is exact only to 2 %.
       const minGrowth = hasIdle.peek()
         ? Math.max((to - from) / width.peek(), (shownEnd - lastTime) / 50)
         : (to - from) / width.peek();
-      if (now - shownEnd > minGrowth) lastDrawnTime.value = now;
+      if (currentProgramTime - shownEnd > minGrowth) lastDrawnTime.value = currentProgramTime;
     };
-    grow();
-    const timer = setInterval(grow, tickMs);
+    extendView();
+    const timer = setInterval(extendView, tickMs);
     return () => clearInterval(timer);
   });
 }
 
-function set(next: View): void {
+function setView(next: View): void {
   const { from, to } = wholeView.value;
   zoom.value = next.to - next.from >= to - from ? undefined : next;
 }

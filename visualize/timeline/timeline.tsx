@@ -18,7 +18,19 @@ import { Axis, EmptyLaneRow, LaneRow } from './timeline-lane.tsx';
 import { scrubTo, selectBetween } from './timeline-place.ts';
 import { Playhead, RangeShade } from './timeline-range.tsx';
 import { HiddenLanes, rowsInView, useLanesInView } from './timeline-scroll.tsx';
-import { axis, end, fitView, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
+import {
+  axis,
+  endTime,
+  fitView,
+  isZoomedIn,
+  pan,
+  pointerX,
+  timeOf,
+  view,
+  width,
+  zoomAt,
+  zoomBy,
+} from './timeline-view.ts';
 
 export function Timeline(): JSX.Element {
   const track = useRef<HTMLDivElement>(null);
@@ -37,7 +49,7 @@ export function Timeline(): JSX.Element {
     <section class="pane timeline" aria-labelledby="timeline-heading" style={{ '--lanes': lanes.value.length }}>
       <header class="pane-head">
         <h2 id="timeline-heading">Timeline</h2>
-        <Length />
+        <DurationLabel />
         <Legend />
         <span class="grow" />
         <RangeText />
@@ -68,16 +80,16 @@ function trackGestures(): {
   onPointerMove: (event: TargetedPointerEvent<HTMLDivElement>) => void;
   onPointerLeave: () => void;
 } {
-  const timeUnder = (event: PointerEvent | WheelEvent, track: HTMLElement): number => timeOf(xUnder(event, track));
+  const timeAtPointer = (event: PointerEvent | WheelEvent, track: HTMLElement): number => timeOf(offsetX(event, track));
   return {
-    onPointerDown: (down) => {
-      if (down.button !== 0) return;
-      const track = down.currentTarget;
-      const from = timeUnder(down, track);
-      const go = (to: number): void => (down.shiftKey ? selectBetween(from, to) : scrubTo(to));
-      track.setPointerCapture(down.pointerId);
-      if (!down.shiftKey) scrubTo(from);
-      track.onpointermove = (move) => go(timeUnder(move, track));
+    onPointerDown: (downEvent) => {
+      if (downEvent.button !== 0) return;
+      const track = downEvent.currentTarget;
+      const from = timeAtPointer(downEvent, track);
+      const go = (to: number): void => (downEvent.shiftKey ? selectBetween(from, to) : scrubTo(to));
+      track.setPointerCapture(downEvent.pointerId);
+      if (!downEvent.shiftKey) scrubTo(from);
+      track.onpointermove = (move) => go(timeAtPointer(move, track));
       track.onpointerup = () => {
         track.onpointermove = null;
         track.onpointerup = null;
@@ -85,16 +97,16 @@ function trackGestures(): {
     },
     onWheel: (wheel) => {
       const track = wheel.currentTarget;
-      const sideways =
+      const isHorizontal =
         Math.abs(wheel.deltaX) > Math.abs(wheel.deltaY) ? wheel.deltaX : wheel.shiftKey ? wheel.deltaY : 0;
-      if (sideways !== 0) pan(((view.value.to - view.value.from) * sideways) / width.value);
-      else if (wheel.ctrlKey || isOverAxis(wheel, track)) zoomAt(xUnder(wheel, track), 1.0018 ** wheel.deltaY);
+      if (isHorizontal !== 0) pan(((view.value.to - view.value.from) * isHorizontal) / width.value);
+      else if (wheel.ctrlKey || isOverAxis(wheel, track)) zoomAt(offsetX(wheel, track), 1.0018 ** wheel.deltaY);
       // Otherwise the wheel scrolls lanes that do not fit.
       else return;
       wheel.preventDefault();
     },
     onPointerMove: (event) => {
-      pointerX.value = event.pointerType === 'mouse' ? xUnder(event, event.currentTarget) : undefined;
+      pointerX.value = event.pointerType === 'mouse' ? offsetX(event, event.currentTarget) : undefined;
     },
     onPointerLeave: () => {
       pointerX.value = undefined;
@@ -102,7 +114,7 @@ function trackGestures(): {
   };
 }
 
-function xUnder(event: MouseEvent, track: HTMLElement): number {
+function offsetX(event: MouseEvent, track: HTMLElement): number {
   return event.clientX - track.getBoundingClientRect().left;
 }
 
@@ -161,10 +173,12 @@ function useLanes(): { readonly value: ReturnType<typeof drawnLanes> } {
   });
 }
 
-function Length(): JSX.Element {
+function DurationLabel(): JSX.Element {
   const openRecording = recording.value;
   return (
-    <span class="muted">{openRecording === undefined ? '' : durationText(end.value - openRecording.timeAt(0))}</span>
+    <span class="muted">
+      {openRecording === undefined ? '' : durationText(endTime.value - openRecording.timeAt(0))}
+    </span>
   );
 }
 
@@ -232,7 +246,7 @@ function RangeText(): JSX.Element {
 }
 
 function ZoomButtons(): JSX.Element {
-  const zoomedIn = isZoomed.value;
+  const zoomedIn = isZoomedIn.value;
   return (
     <span class="buttons">
       <button type="button" class="quiet" aria-label="Zoom in" title="Zoom in (+)" onClick={() => zoomBy(0.5)}>

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { connection, source, sources } from '../model/connection.ts';
 import { followsEnd, goTo, place, recording, size } from '../model/place.ts';
-import { isPlaying, pace, togglePlaying } from '../model/playing.ts';
+import { isPlaying, playbackSpeed, togglePlaying } from '../model/playing.ts';
 import { clockText, durationText, recordText, wallClockText } from '../model/recording/words.ts';
 import { paces } from '../model/time/player.ts';
 import { Icon, type IconName } from '../parts/icon.tsx';
@@ -22,11 +22,11 @@ export function Transport(): JSX.Element {
         <Button icon="forward" label="Next record (→)" onClick={() => stepRecord(1)} />
         <Button icon="last" label="Last record (End)" onClick={goToEnd} />
       </span>
-      <Pace />
+      <SpeedSelect />
       <Slider />
-      <Where />
+      <PositionText />
       <DeviationCount />
-      <Follow />
+      <FollowButton />
     </section>
   );
 }
@@ -56,15 +56,15 @@ function Button({
   );
 }
 
-function Pace(): JSX.Element {
+function SpeedSelect(): JSX.Element {
   return (
     <select
       class="pace"
       aria-label="Playback speed"
       title="Playback speed. Long pauses are shortened"
-      value={String(pace.value)}
+      value={String(playbackSpeed.value)}
       onChange={({ currentTarget }) => {
-        pace.value = Number(currentTarget.value);
+        playbackSpeed.value = Number(currentTarget.value);
       }}
     >
       {paces.map((n) => (
@@ -78,7 +78,7 @@ function Pace(): JSX.Element {
 
 function Slider(): JSX.Element {
   const lastIndex = size.value - 1;
-  const share = lastIndex < 0 ? 0 : ((place.value + 1) / (lastIndex + 1)) * 100;
+  const progressPercent = lastIndex < 0 ? 0 : ((place.value + 1) / (lastIndex + 1)) * 100;
   return (
     <input
       type="range"
@@ -89,13 +89,13 @@ function Slider(): JSX.Element {
       max={Math.max(lastIndex, -1)}
       step={1}
       value={place.value}
-      style={{ '--share': `${share}%` }}
+      style={{ '--share': `${progressPercent}%` }}
       onInput={({ currentTarget }) => goTo(Number(currentTarget.value))}
     />
   );
 }
 
-function Where(): JSX.Element {
+function PositionText(): JSX.Element {
   const openRecording = recording.value;
   const t = openRecording === undefined ? 0 : openRecording.timeAt(place.value);
   return (
@@ -133,7 +133,7 @@ function DeviationCount(): JSX.Element | null {
   );
 }
 
-function Follow(): JSX.Element | null {
+function FollowButton(): JSX.Element | null {
   if (sources.value[source.value]?.kind !== 'live' || connection.value.kind !== 'live') return null;
   return (
     <button

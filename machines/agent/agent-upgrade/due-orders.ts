@@ -20,7 +20,7 @@ export const isDueOrder = (signal: Signal): signal is DueOrder => Object.hasOwn(
 
 /** Returns the orders in a fixed order. */
 export const withOrder = (pendingOrders: readonly DueOrder[], order: DueOrder): DueOrder[] =>
-  dueOrders.filter((one) => one === order || pendingOrders.includes(one));
+  dueOrders.filter((dueOrder) => dueOrder === order || pendingOrders.includes(dueOrder));
 
 export function successionExitCodeOf(
   pendingOrders: readonly DueOrder[],

@@ -10,6 +10,6 @@ export interface PatchesWait {
 /** @param result `undefined` if the effect failed */
 export function waitAfter({ failures }: PatchesWait, result: PatchesResult | undefined): PatchesWait {
   const lastUnreachable = result?.is === 'unreachable' ? result : { isRefusal: false, retryAfterMs: 0, chance: 0.5 };
-  const next = withFailure(failures, lastUnreachable);
-  return { failures: next, pauseMs: pauseAfter(next, lastUnreachable.chance) };
+  const nextFailures = withFailure(failures, lastUnreachable);
+  return { failures: nextFailures, pauseMs: pauseAfter(nextFailures, lastUnreachable.chance) };
 }

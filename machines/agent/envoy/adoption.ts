@@ -2,11 +2,11 @@
 
 import type { HandOver, RestartDecided } from '../protocol.ts';
 import type { EpochInput } from './epoch-context.ts';
-import type { Desired, EpochRecord } from './epoch-record.ts';
+import type { DesiredState, EpochRecord } from './epoch-record.ts';
 
 /** Other state of the supervisor is rebuilt: certificates are read again, and budgets are reset. */
 export interface PersistedState {
-  desired: Desired;
+  desired: DesiredState;
   epochs: EpochRecord[];
   recovery: 'none' | 'repair' | 'replace';
   provenDigest: string;
@@ -29,7 +29,7 @@ export interface AdoptedEpoch extends EpochRecord {
  * killed.
  */
 export interface Adoption extends Omit<PersistedState, 'epochs' | 'desired'> {
-  desired: Desired;
+  desired: DesiredState;
   epochs: AdoptedEpoch[];
   handOver?: HandOver;
 }
@@ -54,7 +54,7 @@ export const remainingParentShutdownMs = ({ elapsedMs }: AdoptedEpoch, parentShu
   Math.max(0, parentShutdownMs - elapsedMs);
 
 /** The start of this epoch was in progress or was aborted. It is adopted after all others. */
-export const candidateAmong = (adoptedEpochs: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
+export const findCandidate = (adoptedEpochs: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
   adoptedEpochs.find(({ phase }) => phase === 'starting');
 
 export function epochRecordOf({
@@ -69,7 +69,7 @@ export function epochRecordOf({
 
 /** `undefined` if the end of the start was already reported, so that its Envoy only has to be killed. */
 export const ongoingRestartOf = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
-  candidateAmong(epochs)?.name === restart?.name ? restart : undefined;
+  findCandidate(epochs)?.name === restart?.name ? restart : undefined;
 
 export function adoptedEpochInput(
   adoptedEpoch: AdoptedEpoch,
@@ -77,9 +77,9 @@ export function adoptedEpochInput(
 ): EpochInput {
   const { name, epoch, baseId, adminPort, binary, configFile, phase, startedAtMs } = adoptedEpoch;
   const { parentGraceMs, healthyMs } = settings;
-  const live = phase !== 'starting';
+  const isLive = phase !== 'starting';
   return {
     ...{ name, epoch, baseId, adminPort, binary, parentGraceMs, healthyMs },
-    ...{ validate: false, certificates: null, adopted: { configFile, live, startedAtMs } },
+    ...{ validate: false, certificates: null, adopted: { configFile, live: isLive, startedAtMs } },
   };
 }

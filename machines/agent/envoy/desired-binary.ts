@@ -1,14 +1,14 @@
 /** Decides which Envoy binary must run, and when a new one is withdrawn. */
 
 import type { EpochFailed } from '../protocol.ts';
-import { type Desired, type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
+import { type DesiredState, type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
 import type { SupervisorContext, SupervisorEvent } from './supervisor-context.ts';
 
 /** The binary of the first live epoch is proven at once, because there is no other to replace it. */
 export const provenBinaryAfterLive = (
-  live: EpochRecord | undefined,
+  liveEpoch: EpochRecord | undefined,
   { provenDigest, provenBinary }: SupervisorContext,
-): string => (provenDigest === '' && live !== undefined ? live.binary : provenBinary);
+): string => (provenDigest === '' && liveEpoch !== undefined ? liveEpoch.binary : provenBinary);
 
 /** Whether the proven binary no longer starts, and no epoch serves, so that there is no binary to fall back to. */
 export function isProvenLost(event: SupervisorEvent, { epochs, desired, provenBinary }: SupervisorContext): boolean {
@@ -18,7 +18,7 @@ export function isProvenLost(event: SupervisorEvent, { epochs, desired, provenBi
   return isLost && servingOf(epochs) === undefined;
 }
 
-export function desiredAfter(event: SupervisorEvent, { desired }: SupervisorContext): Desired {
+export function desiredAfter(event: SupervisorEvent, { desired }: SupervisorContext): DesiredState {
   if (event.type === 'config.changed') return { ...desired, digest: event.digest };
   return event.type === 'binary.changed' ? { ...desired, binary: event.binary } : desired;
 }

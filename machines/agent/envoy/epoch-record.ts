@@ -23,7 +23,7 @@ export interface EpochRecord {
   doomed: boolean;
 }
 
-export interface Desired {
+export interface DesiredState {
   digest: string;
   orders: number;
   binary: string;
@@ -40,7 +40,7 @@ export const newestOf = (epochs: Epochs): EpochRecord | undefined => epochs.find
 
 export const isKillable = ({ phase }: EpochRecord): boolean => phase !== 'unkillable';
 
-export const isBlocked = (epochs: Epochs, baseId: number): boolean =>
+export const isBaseIdBlocked = (epochs: Epochs, baseId: number): boolean =>
   epochs.some((e) => e.baseId === baseId && !isKillable(e));
 
 export const servingOf = (epochs: Epochs): EpochRecord | undefined => epochs.findLast((e) => e.phase === 'live');
@@ -57,14 +57,14 @@ export type BaseIds = readonly number[];
 /**
  * Envoy requires consecutive numbers under a base ID, from 0.
  *
- * @param replacing whether the serving epoch cannot have a child, so that the next one uses the other base ID
+ * @param isReplacement whether the serving epoch cannot have a child, so that the next one uses the other base ID
  */
 export function nextEpochId(
   epochs: Epochs,
   baseIds: BaseIds,
-  replacing: boolean,
+  isReplacement: boolean,
 ): Pick<EpochRecord, 'name' | 'epoch' | 'baseId'> {
-  const baseId = baseIdOfNext(epochs, baseIds, replacing) ?? baseIds[0] ?? 0;
+  const baseId = baseIdOfNext(epochs, baseIds, isReplacement) ?? baseIds[0] ?? 0;
   const epoch = (epochs.findLast((e) => e.baseId === baseId)?.epoch ?? -1) + 1;
   return { name: `epoch-${epoch}${baseId === baseIds[0] ? '' : 'b'}`, epoch, baseId };
 }
@@ -76,15 +76,17 @@ export function adminPortOfNext(
   baseId: number,
   { adminPort, spareAdminPort }: { readonly adminPort: number; readonly spareAdminPort: number },
 ): number {
-  const first = baseId === (baseIds[0] ?? 0) ? adminPort : spareAdminPort;
-  return epochs.findLast((e) => e.baseId === baseId)?.adminPort ?? first;
+  const portOfBaseId = baseId === (baseIds[0] ?? 0) ? adminPort : spareAdminPort;
+  return epochs.findLast((e) => e.baseId === baseId)?.adminPort ?? portOfBaseId;
 }
 
 /** `undefined` if each base ID has an Envoy that can neither have a child nor be killed. */
-export function baseIdOfNext(epochs: Epochs, baseIds: BaseIds, replacing: boolean): number | undefined {
+export function baseIdOfNext(epochs: Epochs, baseIds: BaseIds, isReplacement: boolean): number | undefined {
   // If no epoch serves, a draining parent accepts another child. The base ID of a retiring epoch is in use.
   const otherEpoch = servingOf(epochs) ?? epochs.find(isKillable);
-  const isBaseIdInUse = otherEpoch?.phase === 'retiring' || (replacing && otherEpoch?.phase === 'live');
+  const isBaseIdInUse = otherEpoch?.phase === 'retiring' || (isReplacement && otherEpoch?.phase === 'live');
   const candidates = otherEpoch === undefined ? baseIds : [otherEpoch.baseId, ...baseIds];
-  return candidates.find((baseId) => !isBlocked(epochs, baseId) && !(isBaseIdInUse && baseId === otherEpoch?.baseId));
+  return candidates.find(
+    (baseId) => !isBaseIdBlocked(epochs, baseId) && !(isBaseIdInUse && baseId === otherEpoch?.baseId),
+  );
 }

@@ -6,7 +6,7 @@ import {
   type AttemptFailure,
   type ClassifiedExit,
   cannotHaveChild,
-  isNamed,
+  hasEpochName,
   parentOf,
   type SupervisorContext,
   type SupervisorEvent,
@@ -22,11 +22,11 @@ export function reasonUnlessFirstStart(
 
 /** Another epoch follows the one that became live, because the desired state changed during the start. */
 export function reasonAfterLive({ epochs, desired, reason }: SupervisorContext, event: SupervisorEvent): RestartReason {
-  const live = epochs.find((e) => isNamed(event) && e.name === event.name);
-  if (live === undefined) return reason;
-  if (live.digest !== desired.digest) return 'configuration changed';
-  if (live.binary !== desired.binary) return 'Envoy replaced';
-  return live.orders === desired.orders ? reason : 'ordered';
+  const liveEpoch = epochs.find((e) => hasEpochName(event) && e.name === event.name);
+  if (liveEpoch === undefined) return reason;
+  if (liveEpoch.digest !== desired.digest) return 'configuration changed';
+  if (liveEpoch.binary !== desired.binary) return 'Envoy replaced';
+  return liveEpoch.orders === desired.orders ? reason : 'ordered';
 }
 
 export function reasonAfterExit(event: SupervisorEvent): RestartReason | undefined {
@@ -72,12 +72,12 @@ export function describeFailedAttempt(event: SupervisorEvent, { epochs }: Superv
 }
 
 export function attemptFailureAfter(
-  fact: ClassifiedExit['type'],
+  exitType: ClassifiedExit['type'],
   event: SupervisorEvent,
   context: SupervisorContext,
 ): AttemptFailure | 'none' {
-  if (fact === 'serving.failed') return isReplacedImmediately(context) ? 'none' : 'failed';
-  if (fact !== 'candidate.failed' || event.type !== 'epoch.failed') return 'none';
+  if (exitType === 'serving.failed') return isReplacedImmediately(context) ? 'none' : 'failed';
+  if (exitType !== 'candidate.failed' || event.type !== 'epoch.failed') return 'none';
   const hasServingEpoch = servingOf(context.epochs) !== undefined;
   // A failure before the process existed does not affect base IDs.
   if (hasServingEpoch && cannotHaveChild(context) && event.during === 'initializing') return 'no room';

@@ -1,5 +1,5 @@
 import { assign, sendParent, setup } from 'xstate';
-import type { ChildAbort, RestartFact } from '../protocol.ts';
+import type { ChildAbort, RestartEvent } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface RestartInput {
@@ -43,7 +43,7 @@ export const restartMachine = setup({
     input: {} as RestartInput,
     output: {} as RestartOutput,
     tags: {} as RestartTag,
-    events: {} as RestartFact,
+    events: {} as RestartEvent,
   },
   delays: {
     startLimit: ({ context }) => context.startLimitMs,

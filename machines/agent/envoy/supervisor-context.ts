@@ -21,10 +21,10 @@ import type { AdoptedEpoch, Adoption } from './adoption.ts';
 import {
   type BaseIds,
   baseIdOfNext,
-  type Desired,
+  type DesiredState,
   type EpochRecord,
   type Epochs,
-  isBlocked,
+  isBaseIdBlocked,
   isKillable,
   newestOf,
   servingOf,
@@ -55,7 +55,7 @@ export interface SupervisorInput {
 }
 
 export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
-  desired: Desired;
+  desired: DesiredState;
   epochs: EpochRecord[];
   /** Number of failures since the last reset of the retry budget. */
   failures: number;
@@ -135,18 +135,20 @@ export const cannotHaveChild = ({ epochs, recovery }: SupervisorContext): boolea
 
 export const requiresReplacement = (context: SupervisorContext): boolean => {
   const servingEpoch = servingOf(context.epochs);
-  return cannotHaveChild(context) || (servingEpoch !== undefined && isBlocked(context.epochs, servingEpoch.baseId));
+  return (
+    cannotHaveChild(context) || (servingEpoch !== undefined && isBaseIdBlocked(context.epochs, servingEpoch.baseId))
+  );
 };
 
 export const nextFreeBaseId = (context: SupervisorContext): number | undefined =>
   baseIdOfNext(context.epochs, context.baseIds, requiresReplacement(context));
 
 const hasNewestConfiguration = ({ epochs, desired }: SupervisorContext): boolean => {
-  const newest = newestOf(epochs);
-  return newest?.digest === desired.digest && newest.orders === desired.orders;
+  const newestEpoch = newestOf(epochs);
+  return newestEpoch?.digest === desired.digest && newestEpoch.orders === desired.orders;
 };
 
-export const isCurrent = (context: SupervisorContext): boolean =>
+export const isConfigurationCurrent = (context: SupervisorContext): boolean =>
   hasNewestConfiguration(context) && newestOf(context.epochs)?.binary === context.desired.binary;
 
 /** A new binary is started only while another epoch serves, which continues to serve if the new one fails. */
@@ -155,8 +157,8 @@ export const binaryOfNext = ({ epochs, desired, provenBinary, provenDigest, sett
 
 /** Whether the desired state changed after the start of the newest epoch, and no client uses that epoch. */
 export const isOutdated = (context: SupervisorContext): boolean => {
-  const newest = newestOf(context.epochs);
-  return newest?.epoch === 0 && !(hasNewestConfiguration(context) && newest.binary === binaryOfNext(context));
+  const newestEpoch = newestOf(context.epochs);
+  return newestEpoch?.epoch === 0 && !(hasNewestConfiguration(context) && newestEpoch.binary === binaryOfNext(context));
 };
 
 export const restartInputOf = (context: SupervisorContext): RestartInput => {
@@ -179,18 +181,26 @@ export const drainableEpochsOf = ({
   adminPort: (servingOf(epochs) ?? newestOf(epochs))?.adminPort ?? 0,
 });
 
-export const shutdownInputOf = (context: SupervisorContext, now: boolean): ShutdownInput => {
+export const shutdownInputOf = (context: SupervisorContext, isImmediate: boolean): ShutdownInput => {
   const { exitOnZeroActiveConnections, terminationDrainMs, minimumDrainMs, stopLimitMs } = context.settings;
   const waitsForRequests = exitOnZeroActiveConnections;
-  return { ...drainableEpochsOf(context), now, waitsForRequests, terminationDrainMs, minimumDrainMs, stopLimitMs };
+  return {
+    ...drainableEpochsOf(context),
+    now: isImmediate,
+    waitsForRequests,
+    terminationDrainMs,
+    minimumDrainMs,
+    stopLimitMs,
+  };
 };
 
 export const unseenMsOf = (event: SupervisorEvent): number => (event.type === 'epoch.live' ? event.unseenMs : 0);
 
-export const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> => 'name' in event;
+export const hasEpochName = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> =>
+  'name' in event;
 
-export const isFromNewest = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
-  isNamed(event) && event.name === newestOf(epochs)?.name;
+export const isFromNewestEpoch = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
+  hasEpochName(event) && event.name === newestOf(epochs)?.name;
 
 /** The parent exits because its child serves. */
 export function parentOf(epochs: Epochs, child: EpochRecord | undefined): EpochRecord | undefined {

@@ -24,9 +24,9 @@ const onCandidateFailure = ['reportRestartEnded', 'withdrawBinary', 'countFailur
 
 /** Classifies an exited epoch, raises the matching event, and removes its record. */
 export const onEpochExit = <const Actions extends readonly unknown[]>(
-  fact: ClassifiedExit['type'],
+  exitType: ClassifiedExit['type'],
   ...actions: Actions
-) => ({ actions: [{ type: 'classifyExit', params: { fact } }, ...actions, 'removeEpoch'] }) as const;
+) => ({ actions: [{ type: 'classifyExit', params: { fact: exitType } }, ...actions, 'removeEpoch'] }) as const;
 
 /** Transitions for exits in any state in which Envoy must run. */
 export const epochExits = {

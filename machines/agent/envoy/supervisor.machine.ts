@@ -1,6 +1,6 @@
 import { and, type ErrorActorEvent, or } from 'xstate';
 import { supervisorTimeline } from '../timeline.ts';
-import { candidateAmong, epochRecordOf, ongoingRestartOf } from './adoption.ts';
+import { epochRecordOf, findCandidate, ongoingRestartOf } from './adoption.ts';
 import { servingOf } from './epoch-record.ts';
 import { supervisorSetup } from './supervisor.setup.ts';
 import { restartInputOf, shutdownInputOf } from './supervisor-context.ts';
@@ -17,8 +17,9 @@ import {
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor-context.ts';
 
-const notifyRestart = (fact: 'child.ended' | 'child.not-live' | 'parent.lost' | 'parent.overdue' | 'serving.lost') =>
-  ({ type: 'notifyRestart', params: { fact } }) as const;
+const notifyRestart = (
+  eventType: 'child.ended' | 'child.not-live' | 'parent.lost' | 'parent.overdue' | 'serving.lost',
+) => ({ type: 'notifyRestart', params: { fact: eventType } }) as const;
 
 const reevaluateOnConfigChange = {
   'config.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },
@@ -34,7 +35,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
   context: ({ input: { adoption, ...input } }) => ({
     ...input,
     desired: adoption?.desired ?? { digest: '', orders: 0, binary: input.settings.binary.first },
-    epochs: adoption?.epochs.filter((epoch) => epoch !== candidateAmong(adoption.epochs)).map(epochRecordOf) ?? [],
+    epochs: adoption?.epochs.filter((epoch) => epoch !== findCandidate(adoption.epochs)).map(epochRecordOf) ?? [],
     failures: 0,
     attempts: [],
     recovery: adoption?.recovery ?? 'none',

@@ -1,14 +1,14 @@
 import { assign, enqueueActions, raise, sendParent, sendTo, setup } from 'xstate';
 import { promiseEffect, reasonOf } from '../../effect.ts';
 import { peer } from '../peers.ts';
-import type { RestartEnded, RestartFact, ServingReport } from '../protocol.ts';
-import { adoptedEpochInput, candidateAmong, epochRecordOf, remainingParentShutdownMs } from './adoption.ts';
+import type { RestartEnded, RestartEvent, ServingReport } from '../protocol.ts';
+import { adoptedEpochInput, epochRecordOf, findCandidate, remainingParentShutdownMs } from './adoption.ts';
 import { desiredAfter, isProvenLost, provenBinaryAfterLive, withdrawalAfter } from './desired-binary.ts';
 import { epochMachine } from './epoch.machine.ts';
 import {
   adminPortOfNext,
   type EpochRecord,
-  isBlocked,
+  isBaseIdBlocked,
   isKillable,
   newestOf,
   nextEpochId,
@@ -34,9 +34,9 @@ import {
   type ClassifiedExit,
   cannotHaveChild,
   drainableEpochsOf,
-  isCurrent,
-  isFromNewest,
-  isNamed,
+  hasEpochName,
+  isConfigurationCurrent,
+  isFromNewestEpoch,
   isOutdated,
   nextFreeBaseId,
   parentOf,
@@ -88,28 +88,28 @@ export const supervisorSetup = setup({
   },
   guards: {
     hasAdoptedEpochs: ({ context }) => context.adopted.length > 0,
-    areAllAdopted: ({ context }) => context.adopted.every((epoch) => epoch === candidateAmong(context.adopted)),
+    areAllAdopted: ({ context }) => context.adopted.every((epoch) => epoch === findCandidate(context.adopted)),
     hasStartingCandidate: ({ context }) =>
-      candidateAmong(context.adopted) !== undefined && context.restart !== undefined,
-    hasAbortedCandidate: ({ context }) => candidateAmong(context.adopted) !== undefined,
+      findCandidate(context.adopted) !== undefined && context.restart !== undefined,
+    hasAbortedCandidate: ({ context }) => findCandidate(context.adopted) !== undefined,
     /** A parent that shut down on request did not exit unexpectedly. */
     exitedUnexpectedly: ({ event }) => event.type === 'epoch.failed' && !hasShutDown(event),
     changesDesired: ({ context, event }) =>
       (event.type === 'config.changed' && event.digest !== context.desired.digest) ||
       (event.type === 'binary.changed' && event.binary !== context.desired.binary),
     isConverged: ({ context }) => {
-      const newest = newestOf(context.epochs);
-      return newest?.phase === 'live' && !newest.doomed && isCurrent(context);
+      const newestEpoch = newestOf(context.epochs);
+      return newestEpoch?.phase === 'live' && !newestEpoch.doomed && isConfigurationCurrent(context);
     },
     isParentDraining: ({ context }) =>
       newestOf(context.epochs)?.phase === 'live' && context.epochs.filter(isKillable).length > 1,
     hasServingEpoch: ({ context }) => servingOf(context.epochs) !== undefined,
     hasNoEpoch: ({ context }) => !context.epochs.some(isKillable),
-    isServingEpoch: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
+    isServingEpoch: ({ context, event }) => hasEpochName(event) && event.name === servingOf(context.epochs)?.name,
     isParentOfServingEpoch: ({ context, event }) =>
-      isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
+      hasEpochName(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
     /** The candidate may still become live. */
-    isCandidate: ({ context, event }) => context.restart !== undefined && isFromNewest(event, context),
+    isCandidate: ({ context, event }) => context.restart !== undefined && isFromNewestEpoch(event, context),
     /** The parent exited before its child can have requested the exit. */
     isOrphanedCandidate: ({ context, event }) => {
       const { restart, epochs, settings } = context;
@@ -117,17 +117,19 @@ export const supervisorSetup = setup({
       const isChild = (newest?.epoch ?? 0) > 0;
       const isOnlyEpoch = servingOf(epochs) === undefined && parentOf(epochs, newest) === undefined;
       const isOrphan = newest?.doomed === true || parentDueMs({ ...settings, unseenMs: unseenMsOf(event) }) > 0;
-      return restart !== undefined && isFromNewest(event, context) && isChild && isOnlyEpoch && isOrphan;
+      return restart !== undefined && isFromNewestEpoch(event, context) && isChild && isOnlyEpoch && isOrphan;
     },
     isRejectedAgain: ({ context, event }) =>
       event.type === 'candidate.failed' && event.lastFailure === 'refused' && context.recovery !== 'none',
     isAbortedCandidate: ({ context, event }) =>
-      context.restart === undefined && isFromNewest(event, context) && newestOf(context.epochs)?.phase === 'starting',
+      context.restart === undefined &&
+      isFromNewestEpoch(event, context) &&
+      newestOf(context.epochs)?.phase === 'starting',
     /** A candidate requires its parent while no epoch serves. */
     isRequiredParent: ({ context, event }) =>
       context.restart !== undefined &&
       servingOf(context.epochs) === undefined &&
-      isNamed(event) &&
+      hasEpochName(event) &&
       parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
     isCancelled: (_, { end }: RestartOutput) => end === 'called off',
     exitsWithEnvoy: ({ context }) =>
@@ -140,7 +142,9 @@ export const supervisorSetup = setup({
       const servingEpoch = servingOf(context.epochs);
       if (servingEpoch === undefined) return false;
       const nothingElseHelps = cannotHaveChild(context) && nextFreeBaseId(context) === undefined;
-      return !context.settings.hotRestart || (nothingElseHelps && !isBlocked(context.epochs, servingEpoch.baseId));
+      return (
+        !context.settings.hotRestart || (nothingElseHelps && !isBaseIdBlocked(context.epochs, servingEpoch.baseId))
+      );
     },
     hasNoFreeBaseId: ({ context }) => nextFreeBaseId(context) === undefined,
     cannotStartBeside: ({ context }) => context.lastFailure === 'no room',
@@ -153,7 +157,7 @@ export const supervisorSetup = setup({
     /** Adopts the newest epoch first, with the remaining limits. The candidate is adopted later. */
     adoptEpochs: enqueueActions(({ context, enqueue }) => {
       for (const adoptedEpoch of context.adopted.toReversed()) {
-        if (adoptedEpoch === candidateAmong(context.adopted)) continue;
+        if (adoptedEpoch === findCandidate(context.adopted)) continue;
         enqueue.spawnChild('epoch', {
           id: adoptedEpoch.name,
           input: adoptedEpochInput(adoptedEpoch, context.settings),
@@ -161,14 +165,14 @@ export const supervisorSetup = setup({
       }
     }),
     adoptCandidate: enqueueActions(({ context, enqueue }) => {
-      const candidate = candidateAmong(context.adopted);
+      const candidate = findCandidate(context.adopted);
       if (candidate === undefined) return;
       enqueue.spawnChild('epoch', { id: candidate.name, input: adoptedEpochInput(candidate, context.settings) });
       enqueue.assign({ adopted: [], epochs: [...context.epochs, epochRecordOf(candidate)] });
     }),
     /** Repeats the orders that the previous agent sent to the epoch. */
     completeAdoption: enqueueActions(({ context, event, enqueue }) => {
-      const adoptedEpoch = context.adopted.find((epoch) => isNamed(event) && epoch.name === event.name);
+      const adoptedEpoch = context.adopted.find((epoch) => hasEpochName(event) && epoch.name === event.name);
       if (adoptedEpoch === undefined) return;
       const { name, phase, doomed, unseenMs } = adoptedEpoch;
       const remainingMs = remainingParentShutdownMs(adoptedEpoch, context.settings.parentShutdownMs);
@@ -266,8 +270,8 @@ export const supervisorSetup = setup({
     /** The base ID of the epoch is blocked until the process exits. */
     markUnkillable: assign({
       epochs: ({ context, event }) =>
-        isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,
-      adopted: ({ context, event }) => (isNamed(event) ? removeEpoch(context.adopted, event) : context.adopted),
+        hasEpochName(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,
+      adopted: ({ context, event }) => (hasEpochName(event) ? removeEpoch(context.adopted, event) : context.adopted),
     }),
     recordBlockedBaseIds: assign({
       attempts: ({ context }) =>
@@ -280,9 +284,9 @@ export const supervisorSetup = setup({
     /** Only unexpected exits orphan a child: a parent that shut down did so at the request of its live child. */
     markOrphaned: assign(({ context, event }) => {
       if (event.type !== 'epoch.failed' || hasShutDown(event)) return {};
-      const dead = context.epochs.find((e) => e.name === event.name);
+      const exitedEpoch = context.epochs.find((e) => e.name === event.name);
       const markIfOrphaned = <Epoch extends EpochRecord>(e: Epoch): Epoch =>
-        e.phase === 'starting' && e.baseId === dead?.baseId ? { ...e, doomed: true } : e;
+        e.phase === 'starting' && e.baseId === exitedEpoch?.baseId ? { ...e, doomed: true } : e;
       return { epochs: context.epochs.map(markIfOrphaned), adopted: context.adopted.map(markIfOrphaned) };
     }),
     markServingOrphaned: assign({
@@ -296,14 +300,14 @@ export const supervisorSetup = setup({
     startEpoch: enqueueActions(({ context, enqueue }) => {
       const { baseIds, settings, desired, epochs, failures, reason } = context;
       const nextId = nextEpochId(epochs, baseIds, requiresReplacement(context));
-      const next = { ...nextId, adminPort: adminPortOfNext(epochs, baseIds, nextId.baseId, settings) };
+      const nextEpoch = { ...nextId, adminPort: adminPortOfNext(epochs, baseIds, nextId.baseId, settings) };
       const servingEpoch = servingOf(epochs);
-      const attaches = servingEpoch?.baseId === next.baseId;
+      const attaches = servingEpoch?.baseId === nextEpoch.baseId;
       const binary = binaryOfNext(context);
       enqueue.spawnChild('epoch', {
-        id: next.name,
+        id: nextEpoch.name,
         input: {
-          ...next,
+          ...nextEpoch,
           // A child that fails after it attached harms its parent (fact 1), so its bootstrap is always validated.
           validate: attaches || desired.digest !== context.provenDigest,
           binary,
@@ -314,11 +318,12 @@ export const supervisorSetup = setup({
         },
       });
       // A child of a draining parent whose previous child exited is a hot restart, too.
-      const startKind = next.epoch > 0 ? 'hot restart' : servingEpoch === undefined ? 'cold start' : 'replacement';
-      const restart = { name: next.name, epoch: next.epoch, reason, how: startKind, attempt: failures + 1 } as const;
+      const startKind = nextEpoch.epoch > 0 ? 'hot restart' : servingEpoch === undefined ? 'cold start' : 'replacement';
+      const { name, epoch } = nextEpoch;
+      const restart = { name, epoch, reason, how: startKind, attempt: failures + 1 } as const;
       enqueue.assign({
         restart,
-        epochs: [...epochs, { ...next, ...desired, pid: 0, binary, phase: 'starting', doomed: false }],
+        epochs: [...epochs, { ...nextEpoch, ...desired, pid: 0, binary, phase: 'starting', doomed: false }],
       });
       enqueue.sendParent({ type: 'restart.decided', ...restart });
     }),
@@ -345,43 +350,43 @@ export const supervisorSetup = setup({
     markLive: assign({
       recovery: 'none',
       cancelledStarts: 0,
-      epochs: ({ context, event }) => (isNamed(event) ? withPhase(context.epochs, event, 'live') : context.epochs),
+      epochs: ({ context, event }) => (hasEpochName(event) ? withPhase(context.epochs, event, 'live') : context.epochs),
       provenBinary: ({ context, event }) =>
         provenBinaryAfterLive(
-          context.epochs.find((e) => isNamed(event) && e.name === event.name),
+          context.epochs.find((e) => hasEpochName(event) && e.name === event.name),
           context,
         ),
       provenDigest: ({ context, event }) =>
-        context.epochs.find((e) => isNamed(event) && e.name === event.name)?.digest ?? context.provenDigest,
+        context.epochs.find((e) => hasEpochName(event) && e.name === event.name)?.digest ?? context.provenDigest,
       reason: ({ context, event }) => reasonAfterLive(context, event),
     }),
     /** Also supersedes a draining parent whose child exited: its shutdown time restarts when this child replaces the exited one. */
     supersedePrevious: enqueueActions(({ context, event, enqueue }) => {
-      const child = context.epochs.find((e) => isNamed(event) && e.name === event.name);
-      const other = context.epochs.find((e) => e.name !== child?.name && isKillable(e) && e.phase !== 'retiring');
-      if (child === undefined || other === undefined) return;
+      const child = context.epochs.find((e) => hasEpochName(event) && e.name === event.name);
+      const otherEpoch = context.epochs.find((e) => e.name !== child?.name && isKillable(e) && e.phase !== 'retiring');
+      if (child === undefined || otherEpoch === undefined) return;
       const { parentShutdownMs } = context.settings;
-      if (other.baseId === child.baseId) {
-        enqueue.sendTo(other.name, { type: 'epoch.supersede', parentShutdownMs, unseenMs: unseenMsOf(event) });
-        enqueue.assign({ epochs: withPhase(context.epochs, other, 'leaving') });
+      if (otherEpoch.baseId === child.baseId) {
+        enqueue.sendTo(otherEpoch.name, { type: 'epoch.supersede', parentShutdownMs, unseenMs: unseenMsOf(event) });
+        enqueue.assign({ epochs: withPhase(context.epochs, otherEpoch, 'leaving') });
         return;
       }
-      const lingerMs = other.doomed ? Math.min(maxOrphanLingerMs, parentShutdownMs) : parentShutdownMs;
-      enqueue.sendTo(other.name, { type: 'epoch.retire', lingerMs, isOrphaned: other.doomed });
-      enqueue.assign({ epochs: withPhase(context.epochs, other, 'retiring') });
+      const lingerMs = otherEpoch.doomed ? Math.min(maxOrphanLingerMs, parentShutdownMs) : parentShutdownMs;
+      enqueue.sendTo(otherEpoch.name, { type: 'epoch.retire', lingerMs, isOrphaned: otherEpoch.doomed });
+      enqueue.assign({ epochs: withPhase(context.epochs, otherEpoch, 'retiring') });
     }),
     /** XState keeps a finished child until it is stopped, and a later epoch with the same number reuses its ID. */
     removeEpoch: enqueueActions(({ context, event, enqueue }) => {
-      if (!isNamed(event)) return;
+      if (!hasEpochName(event)) return;
       enqueue.stopChild(event.name);
       enqueue.assign({ epochs: removeEpoch(context.epochs, event), adopted: removeEpoch(context.adopted, event) });
     }),
-    notifyRestart: sendTo('restart', (_, { fact }: { fact: Exclude<RestartFact['type'], 'desired.changed'> }) => ({
+    notifyRestart: sendTo('restart', (_, { fact }: { fact: Exclude<RestartEvent['type'], 'desired.changed'> }) => ({
       type: fact,
     })),
     sendDesiredConfig: sendTo(
       'restart',
-      ({ context }): RestartFact => ({ type: 'desired.changed', isOutdated: isOutdated(context) }),
+      ({ context }): RestartEvent => ({ type: 'desired.changed', isOutdated: isOutdated(context) }),
     ),
     notifyShutdown: sendTo('shutdown', ({ context }) => ({
       type: 'epochs.changed' as const,

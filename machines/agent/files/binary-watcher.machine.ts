@@ -105,20 +105,20 @@ export const binaryWatcherMachine = setup({
             target: 'backing off',
             actions: [
               'lengthenPause',
-              { type: 'reject', params: ({ event }) => ({ reason: refusalIn(event.output) }) },
+              { type: 'reject', params: ({ event }) => ({ reason: refusalOf(event.output) }) },
             ],
           },
           {
             guard: { type: 'isRejected', params: ({ event }) => event.output },
             target: 'idle',
-            actions: [{ type: 'reject', params: ({ event }) => ({ reason: refusalIn(event.output) }) }, 'clearOrder'],
+            actions: [{ type: 'reject', params: ({ event }) => ({ reason: refusalOf(event.output) }) }, 'clearOrder'],
           },
           { guard: { type: 'isKnown', params: ({ event }) => event.output }, target: 'idle', actions: 'clearOrder' },
           {
             target: 'idle',
             actions: [
-              { type: 'offer', params: ({ event }) => offerIn(event.output) },
-              { type: 'recordOffer', params: ({ event }) => offerIn(event.output) },
+              { type: 'offer', params: ({ event }) => offeredBinaryOf(event.output) },
+              { type: 'recordOffer', params: ({ event }) => offeredBinaryOf(event.output) },
             ],
           },
         ],
@@ -179,10 +179,10 @@ export const binaryWatcherMachine = setup({
   },
 });
 
-function refusalIn(check: BinaryCheckResult): string {
-  if ('unknown' in check) return `it could not be checked: ${check.unknown}`;
-  return 'refused' in check ? check.refused : '';
+function refusalOf(checkResult: BinaryCheckResult): string {
+  if ('unknown' in checkResult) return `it could not be checked: ${checkResult.unknown}`;
+  return 'refused' in checkResult ? checkResult.refused : '';
 }
 
-const offerIn = (check: BinaryCheckResult): { binary: string; description: string } =>
-  'binary' in check ? check : { binary: '', description: '' };
+const offeredBinaryOf = (checkResult: BinaryCheckResult): { binary: string; description: string } =>
+  'binary' in checkResult ? checkResult : { binary: '', description: '' };

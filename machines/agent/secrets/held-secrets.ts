@@ -35,12 +35,12 @@ export function secretFilesOf(name: string): { directory: string } | undefined {
     const file = name.slice(rootPrefix.length);
     return file === '' ? undefined : { directory: directoryOf(file) };
   }
-  const prefix = [certificatePrefix, revocationPrefix].find((one) => name.startsWith(one));
+  const prefix = [certificatePrefix, revocationPrefix].find((filePrefix) => name.startsWith(filePrefix));
   if (prefix === undefined) return undefined;
-  const [first = '', secondPath = '', ...otherPaths] = name.slice(prefix.length).split('~');
-  if (first === '' || secondPath === '' || otherPaths.length > 0) return undefined;
+  const [firstPath = '', secondPath = '', ...otherPaths] = name.slice(prefix.length).split('~');
+  if (firstPath === '' || secondPath === '' || otherPaths.length > 0) return undefined;
   // A new authority requires a new revocation list, so watching the lists detects both.
-  return { directory: directoryOf(prefix === revocationPrefix ? secondPath : first) };
+  return { directory: directoryOf(prefix === revocationPrefix ? secondPath : firstPath) };
 }
 
 function directoryOf(file: string): string {

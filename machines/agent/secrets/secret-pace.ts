@@ -4,7 +4,7 @@ export const maxTimerMs = 3_600_000;
 const minWaitMs = 1_000;
 
 const firstPauseMs = 500;
-const growth = 1.5;
+const backoffFactor = 1.5;
 const maxPauseMs = 60_000;
 /** With a valid certificate, this window spreads the retries of all workloads after an outage. */
 const maxWindowMs = 600_000;
@@ -26,14 +26,14 @@ export interface RenewalGrace {
 /**
  * The random number is drawn once per certificate: if it were drawn at each check, most workloads would renew at the beginning of the window.
  *
- * @param draw from 0 to 1
+ * @param random from 0 to 1
  */
 export function renewalAtMs(
   { fromMs, endsAtMs }: CertificateLifetime,
   { ratio, jitter }: RenewalGrace,
-  draw: number,
+  random: number,
 ): number {
-  const drawnRatio = Math.min(1, Math.max(0, ratio + (2 * draw - 1) * jitter));
+  const drawnRatio = Math.min(1, Math.max(0, ratio + (2 * random - 1) * jitter));
   return Math.max(fromMs, endsAtMs - drawnRatio * Math.max(0, endsAtMs - fromMs));
 }
 
@@ -47,10 +47,10 @@ const taintedWindowMs = 30_000;
 /**
  * The renewal also happens within a quarter of the remaining lifetime.
  *
- * @param draw from 0 to 1
+ * @param random from 0 to 1
  */
-export function taintedRenewalMs(remainingMs: number, draw: number): number {
-  return Math.max(minPauseMs, Math.min(taintedWindowMs, remainingMs / 4) * draw);
+export function taintedRenewalMs(remainingMs: number, random: number): number {
+  return Math.max(minPauseMs, Math.min(taintedWindowMs, remainingMs / 4) * random);
 }
 
 export interface ObtainFailure {
@@ -68,11 +68,11 @@ export interface ObtainFailure {
  * lifetime. The delay that the authority requested is a minimum.
  */
 export function pauseMs({ failures, draw, leftMs, pushbackMs }: ObtainFailure): number {
-  const exponentialMs = firstPauseMs * growth ** (Math.min(failures, maxFailures) - 1);
+  const exponentialMs = firstPauseMs * backoffFactor ** (Math.min(failures, maxFailures) - 1);
   const jitteredMs =
     leftMs > 0
       ? Math.min(exponentialMs, maxWindowMs, leftMs / 4) * draw
-      : Math.min(exponentialMs, maxPauseMs / growth) * (0.5 + draw);
+      : Math.min(exponentialMs, maxPauseMs / backoffFactor) * (0.5 + draw);
   const requestedMs = Math.min(pushbackMs, maxWindowMs);
   // All rejected clients receive the same delay, so each adds a random part.
   return Math.round(Math.max(minPauseMs, jitteredMs, requestedMs * (1 + draw / 2)));

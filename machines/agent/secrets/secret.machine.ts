@@ -77,8 +77,8 @@ export type ObtainResult = { atMs: number; draw: number } & (
   | { outcome: 'refused'; reason: string; code?: string; unknown: boolean; pushbackMs: number }
 );
 
-type Obtained = ObtainResult & { outcome: 'obtained' };
-type Refused = ObtainResult & { outcome: 'refused' };
+type ObtainedResult = ObtainResult & { outcome: 'obtained' };
+type RefusedResult = ObtainResult & { outcome: 'refused' };
 
 /** A call of the authority takes at most 10 s. */
 const obtainLimitMs = 30_000;
@@ -144,7 +144,7 @@ const secretSetup = setup({
     }),
     recordTainted: assign({ tainted: (_, { roots }: SecretTaint) => roots }),
     recordParts: assign({ parts: (_, { parts }: SecretRefresh) => parts }),
-    recordObtained: assign(({ context }, { version, root, endsAtMs, atMs, draw }: Obtained) => ({
+    recordObtained: assign(({ context }, { version, root, endsAtMs, atMs, draw }: ObtainedResult) => ({
       version,
       root,
       draw,
@@ -158,7 +158,7 @@ const secretSetup = setup({
     reportObtained: sendParent(
       (
         { context: { name, parts } },
-        { version, authorities, root, serialNumber, endsAtMs }: Obtained,
+        { version, authorities, root, serialNumber, endsAtMs }: ObtainedResult,
       ): SecretObtained => ({
         type: 'secret.obtained',
         name,
@@ -170,18 +170,20 @@ const secretSetup = setup({
         endsAtMs,
       }),
     ),
-    recordFailure: assign(({ context }, { atMs, draw, pushbackMs }: Pick<Refused, 'atMs' | 'draw' | 'pushbackMs'>) => {
-      const failures = Math.min(context.failures + 1, maxFailures);
-      const remainingMs = context.endsAtMs === null ? 0 : Math.max(0, context.endsAtMs - atMs);
-      return {
-        failures,
-        nowMs: atMs,
-        pauseMs:
-          context.source === 'authority'
-            ? pauseMs({ failures, draw, leftMs: remainingMs, pushbackMs })
-            : filesPauseMs(failures),
-      };
-    }),
+    recordFailure: assign(
+      ({ context }, { atMs, draw, pushbackMs }: Pick<RefusedResult, 'atMs' | 'draw' | 'pushbackMs'>) => {
+        const failures = Math.min(context.failures + 1, maxFailures);
+        const remainingMs = context.endsAtMs === null ? 0 : Math.max(0, context.endsAtMs - atMs);
+        return {
+          failures,
+          nowMs: atMs,
+          pauseMs:
+            context.source === 'authority'
+              ? pauseMs({ failures, draw, leftMs: remainingMs, pushbackMs })
+              : filesPauseMs(failures),
+        };
+      },
+    ),
     reportUnavailable: sendParent(
       ({ context }, { reason, code }: { reason: string; code?: string }): SecretUnavailable => ({
         type: 'secret.unavailable',
@@ -263,8 +265,8 @@ export const secretMachine = secretSetup.createMachine({
             guard: { type: 'isObtained', params: ({ event }) => event.output },
             target: 'valid',
             actions: [
-              { type: 'recordObtained', params: ({ event }) => event.output as Obtained },
-              { type: 'reportObtained', params: ({ event }) => event.output as Obtained },
+              { type: 'recordObtained', params: ({ event }) => event.output as ObtainedResult },
+              { type: 'reportObtained', params: ({ event }) => event.output as ObtainedResult },
             ],
           },
           {
@@ -279,8 +281,8 @@ export const secretMachine = secretSetup.createMachine({
             target: 'backing off',
             actions: [
               'clearExpired',
-              { type: 'recordFailure', params: ({ event }) => event.output as Refused },
-              { type: 'reportUnavailable', params: ({ event }) => event.output as Refused },
+              { type: 'recordFailure', params: ({ event }) => event.output as RefusedResult },
+              { type: 'reportUnavailable', params: ({ event }) => event.output as RefusedResult },
               'reportExpired',
             ],
             description: 'An expired certificate is neither served nor used to authenticate.',
@@ -288,8 +290,8 @@ export const secretMachine = secretSetup.createMachine({
           {
             target: 'backing off',
             actions: [
-              { type: 'recordFailure', params: ({ event }) => event.output as Refused },
-              { type: 'reportUnavailable', params: ({ event }) => event.output as Refused },
+              { type: 'recordFailure', params: ({ event }) => event.output as RefusedResult },
+              { type: 'reportUnavailable', params: ({ event }) => event.output as RefusedResult },
             ],
           },
         ],

@@ -191,7 +191,9 @@ export const secretsSetup = setup({
       held: ({ context }, { name }: SecretExpired) => withChange(context.held, { name, version: '', acknowledged: '' }),
     }),
     recordObtained: assign(({ context }, { name, version, serialNumber, parts, root }: SecretObtained) => {
-      const isDifferentVersion = context.held.some((one) => one.name === name && one.version !== version);
+      const isDifferentVersion = context.held.some(
+        (heldSecret) => heldSecret.name === name && heldSecret.version !== version,
+      );
       const change = {
         name,
         version,
@@ -304,7 +306,7 @@ function rootsInForce({ held }: SecretsContext): HeldSecret {
 }
 
 function withChange(heldSecrets: readonly HeldSecret[], change: Partial<HeldSecret> & { name: string }): HeldSecret[] {
-  return heldSecrets.map((one) => (one.name === change.name ? { ...one, ...change } : one));
+  return heldSecrets.map((heldSecret) => (heldSecret.name === change.name ? { ...heldSecret, ...change } : heldSecret));
 }
 
 function areRootsTrusted(context: SecretsContext): boolean {

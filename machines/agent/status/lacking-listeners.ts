@@ -39,8 +39,8 @@ export function recordLaterCheck(
   knownListeners: KnownListeners,
   rejectedListeners: readonly RefusedListener[],
 ): KnownListeners {
-  const lacked = new Set(knownListeners.lacking.map(({ name }) => name));
-  return { ...knownListeners, ...partitionListeners(rejectedListeners, ({ name }) => lacked.has(name)) };
+  const lackedNames = new Set(knownListeners.lacking.map(({ name }) => name));
+  return { ...knownListeners, ...partitionListeners(rejectedListeners, ({ name }) => lackedNames.has(name)) };
 }
 
 /** A probe of a port does not check application ports. */
@@ -53,10 +53,10 @@ export function recordEnvoyResponse(
 
 function partitionListeners(
   rejectedListeners: readonly RefusedListener[],
-  isLacked: (listener: RefusedListener) => boolean,
+  isLackedListener: (listener: RefusedListener) => boolean,
 ) {
-  const tolerated = rejectedListeners.filter((listener) => !isLacked(listener)).map(({ name }) => name);
-  return { lacking: rejectedListeners.filter(isLacked), tolerated };
+  const toleratedNames = rejectedListeners.filter((listener) => !isLackedListener(listener)).map(({ name }) => name);
+  return { lacking: rejectedListeners.filter(isLackedListener), tolerated: toleratedNames };
 }
 
 export function formatLackingListeners(lackingListeners: readonly RefusedListener[]): string {

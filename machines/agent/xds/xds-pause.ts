@@ -28,19 +28,19 @@ export function withFailure(
   { count, credential }: UpstreamFailures,
   { isRefusal, retryAfterMs }: { isRefusal: boolean; retryAfterMs: number },
 ): UpstreamFailures {
-  const next = credential === 'token' && isRefusal ? 'certificate' : 'token';
-  return { count: Math.min(count + 1, maxFailures), isRefusal, retryAfterMs, credential: next };
+  const nextCredential = credential === 'token' && isRefusal ? 'certificate' : 'token';
+  return { count: Math.min(count + 1, maxFailures), isRefusal, retryAfterMs, credential: nextCredential };
 }
 
 /**
  * Half of the pause is random, so that agents do not reconnect simultaneously. A requested delay is a lower bound.
  *
- * @param chance from 0 to 1
+ * @param random from 0 to 1
  */
-export function pauseAfter({ count, isRefusal, retryAfterMs, credential }: UpstreamFailures, chance: number): number {
+export function pauseAfter({ count, isRefusal, retryAfterMs, credential }: UpstreamFailures, random: number): number {
   if (count === 0) return 0;
   const maxMs = isRefusal ? maxRefusalPauseMs : maxPauseMs;
   // After an expired token the certificate is tried soon.
   const pause = credential === 'certificate' ? firstMs : Math.min(maxMs, firstMs * 2 ** (count - 1));
-  return Math.round(Math.max(pause * (0.5 + chance / 2), retryAfterMs * (1 + chance / 4)));
+  return Math.round(Math.max(pause * (0.5 + random / 2), retryAfterMs * (1 + random / 4)));
 }

@@ -58,7 +58,7 @@ const maxEnvoyStreams = 8;
 /** Each target and each server of a pod's programs has a stream. */
 const maxProxylessStreams = 64;
 /** After these streams, one opens per period, because each uses a connection to the control plane. */
-const burst = 16;
+const burstSize = 16;
 const refillMs = 500;
 
 const nameOf = (stream: number): string => `xds-stream-${stream}`;
@@ -97,7 +97,7 @@ const proxySetup = setup({
     hasSecrets: ({ context }) => context.hasSecrets,
     isDisabled: ({ context }) => context.socket === '',
     hasToken: ({ context }) => context.tokens > 0,
-    isOneTokenMissing: ({ context }) => context.tokens + 1 >= burst,
+    isOneTokenMissing: ({ context }) => context.tokens + 1 >= burstSize,
   },
   actions: {
     reportDisabled: sendParent({ type: 'xds.listening', socket: '' } satisfies XdsListening),
@@ -113,7 +113,7 @@ const proxySetup = setup({
         ? context.streams
         : context.streams.filter((streamEntry) => streamEntry.envoy !== envoy);
       const maxStreams = proxyless ? maxProxylessStreams : maxEnvoyStreams;
-      const surplus = otherStreams.slice(
+      const surplusStreams = otherStreams.slice(
         0,
         Math.max(0, context.streams.length + 1 - maxStreams - previousStreams.length),
       );
@@ -121,7 +121,7 @@ const proxySetup = setup({
         const reason = 'replaced by a newer stream of the same Envoy';
         enqueue.sendTo(name as 'xds-stream-0', { type: 'stream.supersede', reason } satisfies StreamSupersede);
       }
-      for (const { name } of surplus) {
+      for (const { name } of surplusStreams) {
         const reason = `limit of ${maxStreams} streams reached`;
         enqueue.sendTo(name as 'xds-stream-0', { type: 'stream.supersede', reason } satisfies StreamSupersede);
       }
@@ -224,7 +224,7 @@ export const xdsProxyMachine = proxySetup.createMachine({
     failures: noFailures,
     certificate: '',
     health: null,
-    tokens: burst,
+    tokens: burstSize,
     modules: [],
   }),
   initial: 'idle',

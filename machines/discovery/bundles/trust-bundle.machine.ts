@@ -124,7 +124,10 @@ export const trustBundleMachine = setup({
             target: 'backing off',
             actions: [
               'countFailure',
-              { type: 'reportFailed', params: ({ context, event }) => ({ reason: olderThan(context, event.output) }) },
+              {
+                type: 'reportFailed',
+                params: ({ context, event }) => ({ reason: rollbackReasonOf(context, event.output) }),
+              },
             ],
           },
           {
@@ -172,6 +175,6 @@ function versionOf(response: BundleResponse): string {
   return response.outcome === 'fetched' ? response.version : '';
 }
 
-function olderThan({ sequence }: TrustBundleContext, response: BundleResponse): string {
+function rollbackReasonOf({ sequence }: TrustBundleContext, response: BundleResponse): string {
   return `the bundle is older than the one in force: spiffe_sequence ${response.outcome === 'fetched' ? response.sequence : ''} after ${sequence}`;
 }

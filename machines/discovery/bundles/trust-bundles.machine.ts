@@ -29,7 +29,7 @@ export const trustBundlesMachine = setup({
   actions: {
     reconcileEndpoints: enqueueActions(({ context, enqueue }, { found }: { found: TrustBundleInput[] }) => {
       let { started } = context;
-      const endpointById = new Map(context.endpoints.map((one) => [idOf(one), one]));
+      const endpointById = new Map(context.endpoints.map((knownEndpoint) => [idOf(knownEndpoint), knownEndpoint]));
       const endpoints = found.map((one): KnownEndpoint => {
         const existingEndpoint = endpointById.get(idOf(one));
         if (existingEndpoint !== undefined) return existingEndpoint;

@@ -10,7 +10,7 @@ export function rejectsUnrecorded() {
   };
 }
 
-export function rejectsOrders() {
+export function orderRejections() {
   const description = 'No authority is loaded yet: repeat the order when /ready reports success.';
   return {
     'rotation.start': { description },

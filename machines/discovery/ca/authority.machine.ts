@@ -6,11 +6,11 @@ import {
   authoritySetup,
   type Candidate,
   type Journal,
-  namedIn,
+  namedAuthoritiesOf,
   rootsIn,
   rootsOf,
 } from './authority.setup.ts';
-import { rejectsOrders, rejectsUnrecorded } from './authority-orders.ts';
+import { orderRejections, rejectsUnrecorded } from './authority-orders.ts';
 import type { AuthorityId, RotationStage } from './authority-protocol.ts';
 
 export type { AuthorityInput, AuthorityReading, Candidate, Journal } from './authority.setup.ts';
@@ -30,7 +30,7 @@ export const authorityMachine = authoritySetup.createMachine({
     idle: {
       description: 'Not started.',
       meta: { waitsFor: 'authority.load, sent during the start' },
-      on: { 'authority.load': 'active', ...rejectsOrders() },
+      on: { 'authority.load': 'active', ...orderRejections() },
     },
     active: {
       invoke: [
@@ -60,15 +60,15 @@ export const authorityMachine = authoritySetup.createMachine({
         loading: {
           description: 'Loads the plugged-in directory, the stored root and the journal.',
           meta: { waitsFor: 'reading files' },
-          on: rejectsOrders(),
+          on: orderRejections(),
           invoke: {
             id: 'loading',
             src: 'loadAuthority',
             onDone: [
-              resumed('steady'),
-              resumed('trusting'),
-              resumed('signing'),
-              resumed('dropping'),
+              resumedState('steady'),
+              resumedState('trusting'),
+              resumedState('signing'),
+              resumedState('dropping'),
               {
                 guard: { type: 'isAbsent', params: ({ event }) => event.output },
                 target: 'creating first root',
@@ -78,7 +78,7 @@ export const authorityMachine = authoritySetup.createMachine({
                 target: 'unusable',
                 actions: [
                   'countFailure',
-                  { type: 'reportFailed', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
+                  { type: 'reportFailed', params: ({ event }) => ({ reason: failureReasonOf(event.output) }) },
                 ],
               },
             ],
@@ -89,12 +89,12 @@ export const authorityMachine = authoritySetup.createMachine({
           description:
             'The files contain no authority that can sign. They are read again, at increasing intervals. At the start, pilot-discovery exits.',
           after: { retryDelay: 'loading' },
-          on: { 'files.changed': 'loading', ...rejectsOrders() },
+          on: { 'files.changed': 'loading', ...orderRejections() },
         },
         'creating first root': {
           description: 'Generates and stores a root, because there is none, or every known root has expired.',
           meta: { waitsFor: 'generating a key and writing it to disk' },
-          on: rejectsOrders(),
+          on: orderRejections(),
           invoke: {
             id: 'preparing',
             src: 'prepareRoot',
@@ -147,17 +147,20 @@ export const authorityMachine = authoritySetup.createMachine({
                   {
                     guard: { type: 'isRenewed', params: ({ event }) => event.output },
                     target: 'recording',
-                    actions: { type: 'changeSigner', params: ({ event }) => ({ id: idIn(event.output) }) },
+                    actions: { type: 'changeSigner', params: ({ event }) => ({ id: authorityIdOf(event.output) }) },
                   },
                   {
                     guard: { type: 'isReplaced', params: ({ event }) => event.output },
                     target: '#authority.active.trusting',
-                    actions: { type: 'recordNext', params: ({ event }) => ({ id: idIn(event.output) }) },
+                    actions: { type: 'recordNext', params: ({ event }) => ({ id: authorityIdOf(event.output) }) },
                   },
                   {
                     guard: { type: 'isRejected', params: ({ event }) => event.output },
                     target: 'waiting',
-                    actions: { type: 'reportFailed', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
+                    actions: {
+                      type: 'reportFailed',
+                      params: ({ event }) => ({ reason: failureReasonOf(event.output) }),
+                    },
                   },
                   { description: 'The authority is unchanged.', target: 'waiting' },
                 ],
@@ -360,28 +363,28 @@ export const authorityMachine = authoritySetup.createMachine({
 });
 
 /** Before the next authority signs, a renewal would not help. */
-function taintedIn(stage: RotationStage, { tainted }: AuthorityContext): AuthorityId | null {
+function taintedAuthorityOf(stage: RotationStage, { tainted }: AuthorityContext): AuthorityId | null {
   return stage === 'signing' ? tainted : null;
 }
 
-function reasonIn(readResult: AuthorityReading | Candidate): string {
+function failureReasonOf(readResult: AuthorityReading | Candidate): string {
   return readResult.outcome === 'refused' ? readResult.reason : '';
 }
 
-function idIn(candidate: Candidate): AuthorityId {
+function authorityIdOf(candidate: Candidate): AuthorityId {
   return candidate.outcome === 'renewed' || candidate.outcome === 'replaced' ? candidate.id : '';
 }
 
-function recordingState(stage: RotationStage, next: string) {
+function recordingState(stage: RotationStage, nextState: string) {
   return {
     description: 'Writes the stage to the journal, so that a restart resumes here.',
     meta: { waitsFor: 'the disk' },
     invoke: {
       id: 'journal' as const,
       src: 'writeJournal' as const,
-      input: ({ context }: { context: AuthorityContext }): Journal => ({ stage, ...namedIn(context) }),
+      input: ({ context }: { context: AuthorityContext }): Journal => ({ stage, ...namedAuthoritiesOf(context) }),
       onDone: {
-        target: next,
+        target: nextState,
         actions: ['resetFailures' as const, { type: 'reportStage' as const, params: { stage } }],
       },
       onError: { description: 'The previous state applies.', target: 'recording backoff', ...onRepeatedFailure() },
@@ -404,7 +407,7 @@ function appliedState(stage: RotationStage) {
       type: 'publishRoots' as const,
       params: ({ context }: { context: AuthorityContext }) => ({
         roots: rootsIn(stage, context),
-        tainted: taintedIn(stage, context),
+        tainted: taintedAuthorityOf(stage, context),
       }),
     },
     {
@@ -416,13 +419,13 @@ function appliedState(stage: RotationStage) {
   ] as const;
 }
 
-type Failed = { event: { error: unknown } };
+type FailedEvent = { event: { error: unknown } };
 
 function onError() {
   return {
     actions: {
       type: 'reportFailed' as const,
-      params: ({ event }: Failed) => ({ reason: reasonOf(event.error) }),
+      params: ({ event }: FailedEvent) => ({ reason: reasonOf(event.error) }),
     },
   };
 }
@@ -431,7 +434,7 @@ function onRepeatedFailure() {
   return { actions: ['countFailure' as const, onError().actions] };
 }
 
-function resumed(stage: RotationStage) {
+function resumedState(stage: RotationStage) {
   type ReadDone = { event: { output: AuthorityReading } };
   return {
     guard: { type: 'isStage' as const, params: ({ event }: ReadDone) => ({ reading: event.output, stage }) },

@@ -109,8 +109,8 @@ export const authoritySetup = setup({
     isReplaced: (_, params: Candidate) => params.outcome === 'replaced',
     isRejected: (_, params: Candidate) => params.outcome === 'refused',
     isDue: (_, params: { isDue: boolean }) => params.isDue,
-    isCurrentBundle: ({ context }, params: { roots: AuthorityId[] }) => sameSet(params.roots, rootsOf(context)),
-    isSignerBundle: ({ context }, params: { roots: AuthorityId[] }) => sameSet(params.roots, [context.signer]),
+    isCurrentBundle: ({ context }, params: { roots: AuthorityId[] }) => haveSameMembers(params.roots, rootsOf(context)),
+    isSignerBundle: ({ context }, params: { roots: AuthorityId[] }) => haveSameMembers(params.roots, [context.signer]),
     isOtherUntainted: ({ context: { other, tainted } }) => tainted === null || other !== tainted,
     isOtherTainted: ({ context: { other, tainted } }) => tainted !== null && other === tainted,
     isSignerTainted: ({ context: { signer, tainted } }) => tainted !== null && signer === tainted,
@@ -118,7 +118,7 @@ export const authoritySetup = setup({
   },
   actions: {
     restoreJournal: assign((_, params: AuthorityReading) =>
-      params.outcome === 'resumed' ? namedIn(params.journal) : {},
+      params.outcome === 'resumed' ? namedAuthoritiesOf(params.journal) : {},
     ),
     recordFirst: assign((_, params: { id: AuthorityId }) => ({ signer: params.id, other: null, tainted: null })),
     recordNext: assign({ other: (_, params: { id: AuthorityId }) => params.id }),
@@ -174,7 +174,7 @@ export function rootsIn(stage: RotationStage, context: Pick<AuthorityContext, 's
   return stage === 'dropping' ? [context.signer] : rootsOf(context);
 }
 
-export function namedIn({ signer, other, tainted }: Omit<Journal, 'stage'>): Omit<Journal, 'stage'> {
+export function namedAuthoritiesOf({ signer, other, tainted }: Omit<Journal, 'stage'>): Omit<Journal, 'stage'> {
   return { signer, other, tainted };
 }
 
@@ -183,6 +183,6 @@ export function rootsOf({ signer, other }: Pick<AuthorityContext, 'signer' | 'ot
   return other === null ? [signer] : [signer, other];
 }
 
-function sameSet(one: readonly AuthorityId[], other: readonly AuthorityId[]): boolean {
-  return one.length === other.length && one.every((id) => other.includes(id));
+function haveSameMembers(first: readonly AuthorityId[], second: readonly AuthorityId[]): boolean {
+  return first.length === second.length && first.every((id) => second.includes(id));
 }

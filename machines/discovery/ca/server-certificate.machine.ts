@@ -96,7 +96,7 @@ export const serverCertificateMachine = setup({
               {
                 guard: { type: 'isRejected', params: ({ event }) => event.output },
                 target: 'unchanged',
-                actions: { type: 'reportRejected', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
+                actions: { type: 'reportRejected', params: ({ event }) => ({ reason: failureReasonOf(event.output) }) },
               },
               { target: 'unchanged' },
             ],
@@ -112,6 +112,6 @@ export const serverCertificateMachine = setup({
   },
 });
 
-function reasonIn(certificateReading: CertificateReading): string {
+function failureReasonOf(certificateReading: CertificateReading): string {
   return certificateReading.outcome === 'refused' ? certificateReading.reason : '';
 }

@@ -30,7 +30,7 @@ export type SharedAuthorityReport = SharedAuthorityRead | SharedAuthorityAbsent 
 const diagram = 'shared-authority';
 type Diagram = typeof diagram;
 
-const rows = (from: string, to: string, types: readonly string[]): CatalogueRow<Diagram>[] =>
+const catalogueRows = (from: string, to: string, types: readonly string[]): CatalogueRow<Diagram>[] =>
   types.map((type) => ({ type, from, to, diagram, seeds: [] }));
 
 const reports: readonly SharedAuthorityReport['type'][] = [
@@ -39,9 +39,9 @@ const reports: readonly SharedAuthorityReport['type'][] = [
 const authorityReports = ['authority.loaded', 'authority.changed', 'authority.failed', 'shared-authority.pending'];
 
 export const sharedAuthorityCatalogue: readonly CatalogueRow<Diagram>[] = [
-  ...rows('discovery', 'shared-authority', ['spawn', 'authority.load']),
-  ...rows('shared-authority', 'shared-authority/secret', ['spawn']),
-  ...rows('shared-authority/secret', 'shared-authority', reports),
-  ...rows('shared-authority', 'shared-authority/creation', ['spawn']),
-  ...rows('shared-authority', 'discovery', authorityReports),
+  ...catalogueRows('discovery', 'shared-authority', ['spawn', 'authority.load']),
+  ...catalogueRows('shared-authority', 'shared-authority/secret', ['spawn']),
+  ...catalogueRows('shared-authority/secret', 'shared-authority', reports),
+  ...catalogueRows('shared-authority', 'shared-authority/creation', ['spawn']),
+  ...catalogueRows('shared-authority', 'discovery', authorityReports),
 ];

@@ -19,7 +19,7 @@ export interface SharedAuthorityInput {
 }
 
 /** `there`: the Secret exists, whichever replica created it. */
-export type Creation = { outcome: 'there' } | { outcome: 'failed'; reason: string };
+export type CreationResult = { outcome: 'there' } | { outcome: 'failed'; reason: string };
 
 interface SharedAuthorityContext extends SharedAuthorityInput {
   /** The applied stage; null before the first read. */
@@ -30,8 +30,8 @@ interface SharedAuthorityContext extends SharedAuthorityInput {
 /** Maximum time for a created Secret to arrive over the watch. */
 const responseMs = 10_000;
 
-type Created = { event: { output: Creation } };
-const isFailed = { type: 'hasFailed' as const, params: ({ event }: Created) => event.output };
+type CreationDone = { event: { output: CreationResult } };
+const isFailed = { type: 'hasFailed' as const, params: ({ event }: CreationDone) => event.output };
 
 /**
  * A replica's view of the authority that all replicas share in a Secret of their namespace. The first authority stored applies. Only state read from
@@ -47,7 +47,7 @@ export const sharedAuthorityMachine = setup({
   actors: {
     followSecret: callbackEffect<{ type: never }, undefined>('followSecret'),
     /** Succeeds if the Secret already exists. */
-    createSecret: promiseEffect<Creation, { withNewRoot: boolean }>('createSecret'),
+    createSecret: promiseEffect<CreationResult, { withNewRoot: boolean }>('createSecret'),
   },
   delays: {
     checkInterval: ({ context }) => context.checkMs,
@@ -56,7 +56,7 @@ export const sharedAuthorityMachine = setup({
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
-    hasFailed: (_, params: Creation) => params.outcome === 'failed',
+    hasFailed: (_, params: CreationResult) => params.outcome === 'failed',
     canAdopt: ({ context }, params: SharedAuthorityRead) => maySucceed(context.known, params),
   },
   actions: {
@@ -245,14 +245,16 @@ function onFirstRead() {
 }
 
 function onRefusal() {
-  type Refused = { event: { reason: string } };
-  return { actions: { type: 'reportPending' as const, params: ({ event: { reason } }: Refused) => ({ reason }) } };
+  type RefusalEvent = { event: { reason: string } };
+  return { actions: { type: 'reportPending' as const, params: ({ event: { reason } }: RefusalEvent) => ({ reason }) } };
 }
 
 type FailureReport = 'reportPending' | 'reportFailed';
 
 function onRepeatedFailure(type: FailureReport = 'reportPending') {
-  const params = ({ event: { output } }: Created) => ({ reason: output.outcome === 'failed' ? output.reason : '' });
+  const params = ({ event: { output } }: CreationDone) => ({
+    reason: output.outcome === 'failed' ? output.reason : '',
+  });
   return { actions: ['countFailure' as const, { type, params }] };
 }
 

@@ -54,8 +54,8 @@ export function nextStep(journal: SharedJournal, facts: RotationFacts): Rotation
 function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | undefined {
   const { stage, other, signer, tainted } = journal;
   const { order, now } = facts;
-  const isOver = now >= stageEnd(journal, facts) || (order === 'proceed' && now >= journal.since + minStageMs);
-  const isOtherTrusted = tainted === null || other !== tainted;
+  const hasStageEnded = now >= stageEnd(journal, facts) || (order === 'proceed' && now >= journal.since + minStageMs);
+  const isOtherRootTrusted = tainted === null || other !== tainted;
   const at = (fields: Partial<SharedJournal>): RotationStep => ({
     journal: { ...journal, since: now, ...fields },
     createsRoot: false,
@@ -63,23 +63,25 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
   switch (stage) {
     case 'steady': {
       if (order !== 'rotate' && order !== 'taint' && !facts.isRootDue && tainted === null) return undefined;
-      const next = at({ stage: 'trusting', tainted: order === 'taint' ? signer : tainted });
-      return { ...next, createsRoot: true };
+      const nextStage = at({ stage: 'trusting', tainted: order === 'taint' ? signer : tainted });
+      return { ...nextStage, createsRoot: true };
     }
     case 'trusting':
       if (order === 'revert') return at({ stage: 'steady', other: null, tainted: null });
       // The taint applies in the next stage; this one continues.
       if (order === 'taint' && tainted === null) return at({ tainted: signer, since: journal.since });
-      return isOver ? at(withSignersSwapped(journal)) : undefined;
+      return hasStageEnded ? at(withSignersSwapped(journal)) : undefined;
     case 'signing':
-      if (order === 'revert' && isOtherTrusted) return at(withSignersSwapped(journal));
+      if (order === 'revert' && isOtherRootTrusted) return at(withSignersSwapped(journal));
       if (order === 'taint' && tainted === null) return at({ tainted: other, since: journal.since });
-      return isOver ? at({ stage: 'dropping' }) : undefined;
+      return hasStageEnded ? at({ stage: 'dropping' }) : undefined;
     case 'dropping':
-      if (order === 'revert' && isOtherTrusted) return at({ stage: 'trusting' });
+      if (order === 'revert' && isOtherRootTrusted) return at({ stage: 'trusting' });
       // The next rotation starts when this one has ended.
       if (order === 'taint' && tainted === null) return at({ tainted: signer, since: journal.since });
-      return isOver ? at({ stage: 'steady', other: null, tainted: tainted === signer ? tainted : null }) : undefined;
+      return hasStageEnded
+        ? at({ stage: 'steady', other: null, tainted: tainted === signer ? tainted : null })
+        : undefined;
   }
 }
 
@@ -132,16 +134,22 @@ export function stageEnd({ stage, since, maxLeafMs }: SharedJournal, { endsAt, o
  * Whether the read stage may replace the applied one: all workloads trust its signer, and it still trusts earlier certificates, or it results from
  * rotations of the applied authority while this replica was down.
  */
-export function maySucceed(knownStage: SharedStage | null, read: SharedStage & { isCompatible: boolean }): boolean {
-  if (knownStage === null || read.isCompatible) return true;
-  return rootsIn(read.stage, read).includes(knownStage.signer) || read.previousSigners.includes(knownStage.signer);
+export function maySucceed(
+  knownStage: SharedStage | null,
+  readStage: SharedStage & { isCompatible: boolean },
+): boolean {
+  if (knownStage === null || readStage.isCompatible) return true;
+  return (
+    rootsIn(readStage.stage, readStage).includes(knownStage.signer) ||
+    readStage.previousSigners.includes(knownStage.signer)
+  );
 }
 
 /**
  * A root that an operator puts into the Secret is the next one of a rotation. If another rotation is signing, the applied stage is restored
  * instead, because there can be only two roots.
  */
-export function rotationTo(newRoot: AuthorityId, knownJournal: SharedJournal, now: number): SharedJournal {
+export function startRotation(newRoot: AuthorityId, knownJournal: SharedJournal, nowMs: number): SharedJournal {
   if (knownJournal.stage === 'signing') return knownJournal;
   const { signer, previousSigners, maxLeafMs } = knownJournal;
   return {
@@ -149,7 +157,7 @@ export function rotationTo(newRoot: AuthorityId, knownJournal: SharedJournal, no
     signer,
     other: newRoot,
     tainted: knownJournal.tainted === signer ? signer : null,
-    since: now,
+    since: nowMs,
     maxLeafMs,
     previousSigners,
   };

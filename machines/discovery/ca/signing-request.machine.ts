@@ -110,7 +110,7 @@ export const signingRequestMachine = setup({
             id: 'creation',
             src: 'createRequest',
             onDone: [
-              failedTo('#signing-request.removing'),
+              failedStepTransition('#signing-request.removing'),
               { guard: 'approves', target: 'approving' },
               { target: 'reading' },
             ],
@@ -122,7 +122,7 @@ export const signingRequestMachine = setup({
           invoke: {
             id: 'approval',
             src: 'approveRequest',
-            onDone: [failedTo('#signing-request.removing'), { target: 'reading' }],
+            onDone: [failedStepTransition('#signing-request.removing'), { target: 'reading' }],
             onError: onInternalErrorTo('#signing-request.removing'),
           },
         },
@@ -140,7 +140,10 @@ export const signingRequestMachine = setup({
               {
                 guard: { type: 'isRejected', params: ({ event }) => event.output },
                 target: '#signing-request.removing',
-                actions: { type: 'recordRejection', params: ({ event }) => ({ reason: reasonIn(event.output) }) },
+                actions: {
+                  type: 'recordRejection',
+                  params: ({ event }) => ({ reason: failureReasonOf(event.output) }),
+                },
               },
               { target: 'waiting', actions: { type: 'recordReading', params: ({ event }) => event.output } },
             ],
@@ -172,11 +175,11 @@ export const signingRequestCatalogue: readonly CatalogueRow<typeof diagram>[] = 
   ...['responseLimit', 'pollInterval', 'removalLimit'].map((timer) => ownRow(`timer ${timer}`, 'signing-request-N')),
 ];
 
-function reasonIn(requestReading: RequestReading): string {
+function failureReasonOf(requestReading: RequestReading): string {
   return 'reason' in requestReading ? requestReading.reason : '';
 }
 
-function failedTo<const Target extends string>(target: Target) {
+function failedStepTransition<const Target extends string>(target: Target) {
   type StepDone = { event: { output: RequestStep } };
   return {
     guard: { type: 'hasFailed' as const, params: ({ event }: StepDone) => event.output },

@@ -105,7 +105,7 @@ export const configControllerMachine = setup({
   guards: {
     removesAllSources: ({ context }, { sources }: { sources: string[] }) =>
       sources.length === 0 && context.sources.length > 0,
-    areAllRead: ({ context }) => unreadOf(context).length === 0,
+    areAllRead: ({ context }) => unreadSourcesOf(context).length === 0,
     isOutdated: ({ context }) => context.outdated,
   },
   actions: {
@@ -139,14 +139,14 @@ export const configControllerMachine = setup({
     markOutdated: assign({ outdated: true }),
     markCurrent: assign({ outdated: false }),
     reportUnread: enqueueActions(({ context, enqueue }) => {
-      const sources = unreadOf(context);
+      const sources = unreadSourcesOf(context);
       if (sources.length > 0) {
         enqueue.sendParent({ type: 'configs.pending', sources } satisfies ConfigsPending);
       }
     }),
     /** Operators must know why a new source does not apply. */
     reportPending: enqueueActions(({ context, enqueue }) => {
-      const sources = unreadOf(context);
+      const sources = unreadSourcesOf(context);
       if (sources.length > 0) {
         enqueue.sendParent({ type: 'sources.pending', sources } satisfies SourcesPending);
       }
@@ -186,42 +186,44 @@ export const configControllerMachine = setup({
     reportNoSource: sendParent(
       (): ConfigsRejected => ({
         type: 'configs.rejected',
-        problems: [aboutList('no source is named any more; those that were named stay in force until the next start')],
+        problems: [
+          listProblem('no source is named any more; those that were named stay in force until the next start'),
+        ],
       }),
     ),
     reportRejected: sendParent(
       (_, { reason }: { reason: string }): ConfigsRejected => ({
         type: 'configs.rejected',
-        problems: [aboutList(reason)],
+        problems: [listProblem(reason)],
       }),
     ),
     /** If services change as well, the service registry requests the push after it has computed them. */
     publishChanges: enqueueActions(({ context, enqueue }, params: { reading: ConfigReading }) => {
       const changes = params.reading.outcome === 'read' ? params.reading.changes : [];
-      const forServices = changes.filter(({ key }) => serviceKinds.includes(kindOf(key)));
-      const forKeys = changes.filter(({ key }) => keyKinds.includes(kindOf(key)));
-      const forProxies = changes.filter(({ key }) => ![...serviceKinds, ...keyKinds].includes(kindOf(key)));
-      if (forServices.length > 0) {
+      const serviceChanges = changes.filter(({ key }) => serviceKinds.includes(kindOf(key)));
+      const keyChanges = changes.filter(({ key }) => keyKinds.includes(kindOf(key)));
+      const proxyChanges = changes.filter(({ key }) => ![...serviceKinds, ...keyKinds].includes(kindOf(key)));
+      if (serviceChanges.length > 0) {
         enqueue.sendTo(peer('service-registry'), {
           type: 'configs.changed',
           version: context.version,
-          changes: forServices,
-          ...(forProxies.length > 0 && { alongside: forProxies.map(({ key }) => key) }),
+          changes: serviceChanges,
+          ...(proxyChanges.length > 0 && { alongside: proxyChanges.map(({ key }) => key) }),
         } satisfies ConfigsChanged);
       }
-      if (forKeys.length > 0) {
+      if (keyChanges.length > 0) {
         enqueue.sendTo(peer('jwks'), {
           type: 'configs.changed',
           version: context.version,
-          changes: forKeys,
+          changes: keyChanges,
         } satisfies ConfigsChanged);
       }
-      if (forProxies.length > 0 && forServices.length === 0) {
+      if (proxyChanges.length > 0 && serviceChanges.length === 0) {
         enqueue.sendTo(peer('push'), {
           type: 'push.request',
-          configs: forProxies.map(({ key }) => key),
+          configs: proxyChanges.map(({ key }) => key),
           forced: false,
-          reasons: { config: forProxies.length },
+          reasons: { config: proxyChanges.length },
         } satisfies PushRequest);
       }
     }),
@@ -318,7 +320,7 @@ export const configControllerMachine = setup({
       invoke: {
         id: 'joining',
         src: 'mergeSources',
-        input: ({ context }) => joinedOf(context),
+        input: ({ context }) => mergeInputOf(context),
         onDone: {
           target: 'current',
           actions: [
@@ -346,7 +348,7 @@ export const configControllerMachine = setup({
       invoke: {
         id: 'joining',
         src: 'mergeSources',
-        input: ({ context }) => joinedOf(context),
+        input: ({ context }) => mergeInputOf(context),
         onDone: {
           target: 'current',
           actions: [
@@ -391,21 +393,21 @@ function neededSources(sources: KnownSource[]): KnownSource[] {
 }
 
 function excludeSources(sources: readonly KnownSource[], excludedSources: readonly KnownSource[]): KnownSource[] {
-  return sources.filter(({ name }) => !excludedSources.some((one) => one.name === name));
+  return sources.filter(({ name }) => !excludedSources.some((excludedSource) => excludedSource.name === name));
 }
 
-function joinedOf({ sources }: ConfigControllerContext): { sources: string[]; known: string[] } {
+function mergeInputOf({ sources }: ConfigControllerContext): { sources: string[]; known: string[] } {
   return {
     sources: sources.filter(({ read }) => read).map(({ source }) => source),
     known: sources.map(({ source }) => source),
   };
 }
 
-function aboutList(message: string): ConfigProblem {
+function listProblem(message: string): ConfigProblem {
   return { severity: 'error', place: { source: 'mesh configuration' }, object: '', field: 'configSources', message };
 }
 
-function unreadOf({ sources }: ConfigControllerContext): string[] {
+function unreadSourcesOf({ sources }: ConfigControllerContext): string[] {
   return sources.filter(({ isConfigured, read }) => isConfigured && !read).map(({ source }) => source);
 }
 

@@ -106,7 +106,7 @@ export const configSourceMachine = setup({
       ({ context }, { summary }: { summary: SourceSummary }): SourceMissing => ({
         type: 'source.missing',
         source: context.source,
-        reason: whyNot(summary),
+        reason: failureReasonOf(summary),
       }),
     ),
     reportFailed: sendParent(
@@ -149,7 +149,7 @@ export const configSourceMachine = setup({
             guard: { type: 'hasFailed', params: ({ event }) => ({ summary: event.output }) },
             target: 'backing off',
             actions: [
-              { type: 'reportFailed', params: ({ event }) => ({ reason: whyNot(event.output) }) },
+              { type: 'reportFailed', params: ({ event }) => ({ reason: failureReasonOf(event.output) }) },
               'markAllChanged',
               'countFailure',
             ],
@@ -258,6 +258,6 @@ export const configSourceMachine = setup({
   },
 });
 
-function whyNot(summary: SourceSummary): string {
+function failureReasonOf(summary: SourceSummary): string {
   return summary.outcome === 'read' ? '' : summary.reason;
 }

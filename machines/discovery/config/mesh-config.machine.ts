@@ -127,7 +127,7 @@ export const meshConfigMachine = setup({
           description: 'The file cannot be watched: the last settings apply.',
           actions: {
             type: 'reportRejected',
-            params: ({ context, event }) => ({ problems: [problem(context.file, event.error)] }),
+            params: ({ context, event }) => ({ problems: [fileProblem(context.file, event.error)] }),
           },
         },
       },
@@ -227,7 +227,7 @@ export const meshConfigMachine = setup({
                 'countFailure',
                 {
                   type: 'reportRejected',
-                  params: ({ context, event }) => ({ problems: [problem(context.file, event.error)] }),
+                  params: ({ context, event }) => ({ problems: [fileProblem(context.file, event.error)] }),
                 },
               ],
             },
@@ -256,6 +256,6 @@ function problemsOf(settingsReading: SettingsReading): ConfigProblem[] {
   return settingsReading.outcome === 'invalid' ? settingsReading.problems : [];
 }
 
-function problem(file: string, error: unknown): ConfigProblem {
+function fileProblem(file: string, error: unknown): ConfigProblem {
   return { severity: 'error', place: { file, line: 0 }, object: '', field: '', message: reasonOf(error) };
 }

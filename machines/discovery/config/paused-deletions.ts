@@ -26,13 +26,13 @@ export function isSuspicious({ known, removed }: Removal): boolean {
  * A paused kind stays paused until a response deletes nothing, because a source that fills its caches gradually would otherwise delete objects that
  * it has not read yet.
  */
-export function pausesDeletions(removal: Removal, paused: readonly PausedKind[], isYoung: boolean): boolean {
+export function shouldPauseDeletions(removal: Removal, pausedKinds: readonly PausedKind[], isYoung: boolean): boolean {
   if (removal.removed === 0) return false;
-  return paused.some(({ kind }) => kind === removal.kind) || (isYoung && isSuspicious(removal));
+  return pausedKinds.some(({ kind }) => kind === removal.kind) || (isYoung && isSuspicious(removal));
 }
 
-export function pausedKindsAfter(removal: Removal, paused: readonly PausedKind[], isYoung: boolean): PausedKind[] {
-  const unaffected = paused.filter(({ kind }) => kind !== removal.kind);
-  if (!pausesDeletions(removal, paused, isYoung)) return unaffected;
-  return [...unaffected, { kind: removal.kind, objects: removal.removed, isConfirmed: true }];
+export function pausedKindsAfter(removal: Removal, pausedKinds: readonly PausedKind[], isYoung: boolean): PausedKind[] {
+  const unaffectedKinds = pausedKinds.filter(({ kind }) => kind !== removal.kind);
+  if (!shouldPauseDeletions(removal, pausedKinds, isYoung)) return unaffectedKinds;
+  return [...unaffectedKinds, { kind: removal.kind, objects: removal.removed, isConfirmed: true }];
 }

@@ -2,7 +2,7 @@ import { assign, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../../effect.ts';
 import { incrementFailures } from '../retry-delay.ts';
 import { noLane } from '../timeline.ts';
-import { type PausedKind, pausedKindsAfter, pausesDeletions } from './paused-deletions.ts';
+import { type PausedKind, pausedKindsAfter, shouldPauseDeletions } from './paused-deletions.ts';
 import type {
   SourceDeletionsApply,
   SourceDeletionsConfirmed,
@@ -64,8 +64,8 @@ const firstRetryMs = 500;
 /** Statuses of servers without the delta protocol; some libraries report UNKNOWN or INVALID_ARGUMENT. */
 const unsupportedCodes: readonly string[] = ['UNIMPLEMENTED', 'UNKNOWN', 'INVALID_ARGUMENT'];
 
-type Received = { event: SourceResponseReceived };
-const responseOf = ({ event }: Received): SourceResponseReceived => event;
+type ReceivedEvent = { event: SourceResponseReceived };
+const responseOf = ({ event }: ReceivedEvent): SourceResponseReceived => event;
 const responseReceived = [
   { type: 'recordResponse', params: responseOf },
   { type: 'applyResponse', params: responseOf },
@@ -97,11 +97,11 @@ export const xdsSourceMachine = setup({
     isDelta: ({ context }) => context.protocol === 'delta' && context.mayFallBack,
     isDeltaUnsupported: ({ context }, params: { code: string }) =>
       context.protocol === 'delta' && context.mayFallBack && unsupportedCodes.includes(params.code),
-    isComplete: ({ context }) => missingOf(context).length === 0,
+    isComplete: ({ context }) => missingKinds(context).length === 0,
     isOptional: ({ context }) => context.optionalMs !== null || context.restored > 0,
     hasPaused: ({ context }) => context.paused.some(({ isConfirmed }) => isConfirmed),
     pausesAnotherKind: ({ context }, response: SourceResponseReceived) =>
-      pausesDeletions(response, context.paused, isYoungFor(context, response)) &&
+      shouldPauseDeletions(response, context.paused, isYoungFor(context, response)) &&
       !context.paused.some(({ kind, isConfirmed }) => kind === response.kind && isConfirmed),
     hasNoPaused: ({ context }) => !context.paused.some(({ isConfirmed }) => isConfirmed),
   },
@@ -125,7 +125,7 @@ export const xdsSourceMachine = setup({
     }),
     requestOtherVersions: sendTo(
       'stream',
-      ({ context }): SourceVersionsRequest => ({ type: 'source-versions.request', kinds: missingOf(context) }),
+      ({ context }): SourceVersionsRequest => ({ type: 'source-versions.request', kinds: missingKinds(context) }),
     ),
     startYoung: assign({ isYoung: true, receivedOnStream: [] }),
     endYoung: assign({ isYoung: false }),
@@ -133,7 +133,7 @@ export const xdsSourceMachine = setup({
       'stream',
       ({ context }, response: SourceResponseReceived): SourceResponseApply => ({
         ...{ type: 'source-response.apply', kind: response.kind, nonce: response.nonce },
-        deletions: pausesDeletions(response, context.paused, isYoungFor(context, response)) ? 'pause' : 'apply',
+        deletions: shouldPauseDeletions(response, context.paused, isYoungFor(context, response)) ? 'pause' : 'apply',
       }),
     ),
     recordPaused: assign({
@@ -144,7 +144,7 @@ export const xdsSourceMachine = setup({
     }),
     applyPaused: sendTo(
       'stream',
-      ({ context }): SourceDeletionsApply => ({ type: 'source-deletions.apply', kinds: confirmedOf(context) }),
+      ({ context }): SourceDeletionsApply => ({ type: 'source-deletions.apply', kinds: confirmedKinds(context) }),
     ),
     clearPaused: assign({ paused: ({ context }) => context.paused.filter(({ isConfirmed }) => !isConfirmed) }),
   },
@@ -317,10 +317,10 @@ function isYoungFor({ isYoung, receivedOnStream }: XdsSourceContext, { kind }: S
   return isYoung || !receivedOnStream.includes(kind);
 }
 
-function missingOf({ kinds, received }: Pick<XdsSourceContext, 'kinds' | 'received'>): string[] {
+function missingKinds({ kinds, received }: Pick<XdsSourceContext, 'kinds' | 'received'>): string[] {
   return kinds.filter((kind) => !received.includes(kind));
 }
 
-function confirmedOf({ paused }: Pick<XdsSourceContext, 'paused'>): string[] {
+function confirmedKinds({ paused }: Pick<XdsSourceContext, 'paused'>): string[] {
   return paused.filter(({ isConfirmed }) => isConfirmed).map(({ kind }) => kind);
 }

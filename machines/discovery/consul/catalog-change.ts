@@ -23,26 +23,26 @@ export type ReadCause = 'start' | 'reconnect' | 'lower index' | 'new credentials
 const minServicesOfLargeLoss = 4;
 
 /** Why the complete catalog must not be applied without a confirmation; `undefined` if it may. */
-export function alarmOf(
+export function holdReason(
   appliedReading: CatalogReading | null,
   nextReading: CatalogReading,
   cause: ReadCause,
 ): string | undefined {
   const { services, instances, restricted } = nextReading;
   if (cause === 'accepted') return undefined;
-  if (nextReading.nodes === 0) return `the response lists no nodes${because(restricted)}`;
+  if (nextReading.nodes === 0) return `the response lists no nodes${restrictionText(restricted)}`;
   if (appliedReading === null) {
-    return services === 0 && restricted ? `the response lists no services${because(restricted)}` : undefined;
+    return services === 0 && restricted ? `the response lists no services${restrictionText(restricted)}` : undefined;
   }
   if (services === 0 && appliedReading.services > 0) {
-    return `the response would remove all ${appliedReading.services} services${because(restricted)}`;
+    return `the response would remove all ${appliedReading.services} services${restrictionText(restricted)}`;
   }
   if (cause === 'growth') return undefined;
-  const isLarge =
+  const isLargeChange =
     appliedReading.services >= minServicesOfLargeLoss &&
     (services * 2 < appliedReading.services || instances * 2 < appliedReading.instances);
-  return isLarge
-    ? `the response would leave ${services} of ${appliedReading.services} services and ${instances} of ${appliedReading.instances} instances (read because of: ${cause})${because(restricted)}`
+  return isLargeChange
+    ? `the response would leave ${services} of ${appliedReading.services} services and ${instances} of ${appliedReading.instances} instances (read because of: ${cause})${restrictionText(restricted)}`
     : undefined;
 }
 
@@ -57,6 +57,6 @@ export function needsWholeRead(appliedReading: CatalogReading, nextReading: Cata
   );
 }
 
-function because(restricted: boolean): string {
-  return restricted ? '; ACLs hide results from this token' : '';
+function restrictionText(isRestricted: boolean): string {
+  return isRestricted ? '; ACLs hide results from this token' : '';
 }

@@ -1,11 +1,11 @@
 import { reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
 import {
-  alarmIn,
   type ConsulCatalogContext,
   type ConsulRequestFailure,
   type ConsulWatchOrder,
   consulCatalogSetup,
+  holdReasonOf,
   initialContext,
   type ReadOutcome,
   type SurveyOutcome,
@@ -20,19 +20,19 @@ export type {
   SurveyOutcome,
 } from './consul-catalog.setup.ts';
 
-type Surveyed = { event: { output: SurveyOutcome } };
-type Read = { event: { output: ReadOutcome } };
-type ReadEnded = { event: { output: SurveyOutcome | ReadOutcome } };
-type Broken = { event: { error: unknown } };
+type SurveyDone = { event: { output: SurveyOutcome } };
+type ReadDone = { event: { output: ReadOutcome } };
+type RequestDone = { event: { output: SurveyOutcome | ReadOutcome } };
+type InternalError = { event: { error: unknown } };
 
-const outcomeOf = ({ event }: Read): ReadOutcome => event.output;
-const readingOf = ({ event: { output } }: Read) => {
+const outcomeOf = ({ event }: ReadDone): ReadOutcome => event.output;
+const readingOf = ({ event: { output } }: ReadDone) => {
   if (output.outcome === 'failed') throw new Error('a failed read has no content');
   return { reading: output.reading };
 };
-const failureOf = ({ event: { output } }: ReadEnded): Pick<ConsulRequestFailure, 'failure' | 'draw'> =>
+const failureOf = ({ event: { output } }: RequestDone): Pick<ConsulRequestFailure, 'failure' | 'draw'> =>
   output.outcome === 'failed' ? output : { failure: { reason: '', status: 0 }, draw: 0.5 };
-const faultOf = ({ event }: Broken) => ({ failure: { reason: reasonOf(event.error), status: 0 }, draw: 0.5 });
+const faultOf = ({ event }: InternalError) => ({ failure: { reason: reasonOf(event.error), status: 0 }, draw: 0.5 });
 const timeoutFailure = {
   failure: { reason: 'no complete response in 30 s', status: 0 },
   draw: 0.5,
@@ -41,7 +41,7 @@ const timeoutFailure = {
 type Failure = Pick<ConsulRequestFailure, 'failure' | 'draw'>;
 type CatalogArgs = { context: ConsulCatalogContext };
 
-const toWaiting = <Args extends CatalogArgs>(failure: (args: Args) => Failure) =>
+const backOffTransition = <Args extends CatalogArgs>(failure: (args: Args) => Failure) =>
   ({
     target: '#consul-catalog.backing off',
     actions: [
@@ -55,16 +55,16 @@ const toWaiting = <Args extends CatalogArgs>(failure: (args: Args) => Failure) =
   }) as const;
 
 const onFailed = {
-  guard: { type: 'hasFailed', params: ({ event }: ReadEnded) => event.output },
-  ...toWaiting((args: CatalogArgs & ReadEnded) => failureOf(args)),
+  guard: { type: 'hasFailed', params: ({ event }: RequestDone) => event.output },
+  ...backOffTransition((args: CatalogArgs & RequestDone) => failureOf(args)),
 } as const;
 const onError = {
   description: 'An internal error.',
-  ...toWaiting((args: CatalogArgs & Broken) => faultOf(args)),
+  ...backOffTransition((args: CatalogArgs & InternalError) => faultOf(args)),
 } as const;
-const timedOut = toWaiting(() => timeoutFailure);
+const timeoutTransition = backOffTransition(() => timeoutFailure);
 
-const toWatching = {
+const watchingTransition = {
   target: '#consul-catalog.watching',
   actions: [
     { type: 'recordApplied', params: readingOf },
@@ -110,11 +110,11 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
         input: ({ context: { datacenter } }) => ({ datacenter }),
         onDone: [
           onFailed,
-          { target: 'reading', actions: { type: 'recordSurvey', params: ({ event }: Surveyed) => event.output } },
+          { target: 'reading', actions: { type: 'recordSurvey', params: ({ event }: SurveyDone) => event.output } },
         ],
         onError: onError,
       },
-      after: { readLimit: timedOut },
+      after: { readLimit: timeoutTransition },
     },
     reading: {
       description: 'Reads the whole catalog from index 0. The last applied catalog is served.',
@@ -132,17 +132,17 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
                 type: 'publishHeld',
                 params: ({ context, event }) => ({
                   datacenter: context.datacenter,
-                  reason: alarmIn(context, event.output) ?? '',
+                  reason: holdReasonOf(context, event.output) ?? '',
                 }),
               },
               { type: 'recordHeld', params: outcomeOf },
             ],
           },
-          toWatching,
+          watchingTransition,
         ],
         onError: onError,
       },
-      after: { readLimit: timedOut },
+      after: { readLimit: timeoutTransition },
     },
     watching: {
       description: 'Blocking queries run. A change is served at once, unless the whole catalog must be read first.',
@@ -173,7 +173,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
           target: 'surveying',
           actions: { type: 'recordCause', params: { cause: 'lower index' } },
         },
-        'query.failed': toWaiting(({ event }: CatalogArgs & { event: QueryFailed }) => event),
+        'query.failed': backOffTransition(({ event }: CatalogArgs & { event: QueryFailed }) => event),
       },
       after: { stableDelay: { actions: 'resetFailures' } },
     },
@@ -201,7 +201,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
             onDone: [
               {
                 description: 'The response was not repeated: the five minutes restart.',
-                guard: { type: 'hasFailed', params: ({ event }: ReadEnded) => event.output },
+                guard: { type: 'hasFailed', params: ({ event }: RequestDone) => event.output },
                 target: 'waiting',
                 actions: 'resetRepetitions',
               },
@@ -212,12 +212,12 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
               },
               {
                 guard: { type: 'removesTooMuch', params: outcomeOf },
-                target: toWatching.target,
-                actions: [{ type: 'reportReleased', params: { cause: 'repeated' } }, ...toWatching.actions],
+                target: watchingTransition.target,
+                actions: [{ type: 'reportReleased', params: { cause: 'repeated' } }, ...watchingTransition.actions],
               },
               {
-                target: toWatching.target,
-                actions: [{ type: 'reportReleased', params: { cause: 'recovered' } }, ...toWatching.actions],
+                target: watchingTransition.target,
+                actions: [{ type: 'reportReleased', params: { cause: 'recovered' } }, ...watchingTransition.actions],
               },
             ],
             onError: { description: 'An internal error.', target: 'waiting', actions: 'resetRepetitions' },

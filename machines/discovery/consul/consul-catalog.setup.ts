@@ -1,6 +1,6 @@
 import { assign, enqueueActions, sendParent, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../../effect.ts';
-import { alarmOf, type CatalogReading, needsWholeRead, type ReadCause } from './catalog-change.ts';
+import { type CatalogReading, holdReason, needsWholeRead, type ReadCause } from './catalog-change.ts';
 import type {
   CatalogAccept,
   CatalogChanged,
@@ -20,7 +20,7 @@ import {
   type CatalogSurvey,
   type ChosenStrategy,
   chooseStrategy,
-  fewerConnections,
+  connectionsAfterThrottling,
   isOutgrown,
   maxConsulConnections,
   type WatchStrategy,
@@ -100,10 +100,11 @@ export const consulCatalogSetup = setup({
   },
   guards: {
     hasFailed: (_, { outcome }: { outcome: string }) => outcome === 'failed',
-    removesTooMuch: ({ context }, outcome: ReadOutcome) => alarmIn(context, outcome) !== undefined,
+    removesTooMuch: ({ context }, outcome: ReadOutcome) => holdReasonOf(context, outcome) !== undefined,
     /** The response was not repeated often enough, or its token may not see all objects. */
     isUnconfirmed: ({ context }, outcome: ReadOutcome) =>
-      alarmIn(context, outcome) !== undefined && (isRestricted(outcome) || context.repetitions + 1 < minRepetitions),
+      holdReasonOf(context, outcome) !== undefined &&
+      (isRestricted(outcome) || context.repetitions + 1 < minRepetitions),
     needsFullRead: ({ context }, { reading }: CatalogChanged) =>
       context.applied === null || needsWholeRead(context.applied, reading),
     isOutgrown: ({ context: { chosen, maxConnections } }, { reading }: CatalogChanged) =>
@@ -119,7 +120,9 @@ export const consulCatalogSetup = setup({
       ({ context }, { failure: { status }, draw }: Pick<ConsulRequestFailure, 'failure' | 'draw'>) => ({
         ...{ failures: Math.min(context.failures + 1, maxFailures), draw },
         ...(context.applied !== null && { cause: 'reconnect' as const }),
-        ...(status === 429 && { maxConnections: fewerConnections(context.chosen.connections, context.maxConnections) }),
+        ...(status === 429 && {
+          maxConnections: connectionsAfterThrottling(context.chosen.connections, context.maxConnections),
+        }),
       }),
     ),
     resetFailures: assign({ failures: 0 }),
@@ -150,7 +153,7 @@ export const consulCatalogSetup = setup({
     publishFailing: (_, _params: { datacenter: string; reason: string }) => {},
     recordHeld: enqueueActions(({ context, enqueue }, outcome: ReadOutcome) => {
       const { datacenter } = context;
-      const reason = alarmIn(context, outcome) ?? '';
+      const reason = holdReasonOf(context, outcome) ?? '';
       enqueue.assign({ repetitions: 0, isReportedFailing: false });
       enqueue.sendParent({ type: 'catalog.held', datacenter, reason } satisfies CatalogHeld);
     }),
@@ -180,8 +183,8 @@ export const initialContext = (input: ConsulCatalogInput): ConsulCatalogContext 
   repetitions: 0,
 });
 
-export function alarmIn({ applied, cause }: ConsulCatalogContext, outcome: ReadOutcome): string | undefined {
-  return outcome.outcome === 'read' ? alarmOf(applied, outcome.reading, cause) : undefined;
+export function holdReasonOf({ applied, cause }: ConsulCatalogContext, outcome: ReadOutcome): string | undefined {
+  return outcome.outcome === 'read' ? holdReason(applied, outcome.reading, cause) : undefined;
 }
 
 /** Whether the token may lack permissions, so that a missing service may still exist. */

@@ -55,7 +55,7 @@ export type CatalogReport =
 
 type Diagram = 'consul' | 'consul-catalog';
 
-const rows = (diagram: Diagram, from: string, to: string, types: readonly string[]): CatalogueRow<Diagram>[] =>
+const catalogueRows = (diagram: Diagram, from: string, to: string, types: readonly string[]): CatalogueRow<Diagram>[] =>
   types.map((type) => ({ type, from, to, diagram, seeds: [] }));
 
 const reports: readonly CatalogReport['type'][] = [
@@ -66,15 +66,19 @@ const timers = ['readLimit', 'retryDelay', 'stableDelay', 'verifyInterval'].map(
 const children = ['credentials', 'surveying', 'reading', 'watching', 'verifying'];
 
 export const consulCatalogue: readonly CatalogueRow<Diagram>[] = [
-  ...rows('consul', 'consul', 'consul/datacenters', ['spawn']),
-  ...rows('consul', 'consul/datacenters', 'consul', ['datacenters.listed']),
-  ...rows('consul', 'discovery/http', 'consul', ['catalog.accept']),
-  ...rows('consul-catalog', 'consul', 'consul-catalog-N', ['spawn', 'catalog.accept']),
-  ...rows('consul-catalog', 'consul-catalog-N', 'consul', reports),
-  ...children.flatMap((child) => rows('consul-catalog', 'consul-catalog-N', `consul-catalog-N/${child}`, ['spawn'])),
-  ...rows('consul-catalog', 'consul-catalog-N/credentials', 'consul-catalog-N', ['consul-credentials.changed']),
-  ...rows('consul-catalog', 'consul-catalog-N/watching', 'consul-catalog-N', [
+  ...catalogueRows('consul', 'consul', 'consul/datacenters', ['spawn']),
+  ...catalogueRows('consul', 'consul/datacenters', 'consul', ['datacenters.listed']),
+  ...catalogueRows('consul', 'discovery/http', 'consul', ['catalog.accept']),
+  ...catalogueRows('consul-catalog', 'consul', 'consul-catalog-N', ['spawn', 'catalog.accept']),
+  ...catalogueRows('consul-catalog', 'consul-catalog-N', 'consul', reports),
+  ...children.flatMap((child) =>
+    catalogueRows('consul-catalog', 'consul-catalog-N', `consul-catalog-N/${child}`, ['spawn']),
+  ),
+  ...catalogueRows('consul-catalog', 'consul-catalog-N/credentials', 'consul-catalog-N', [
+    'consul-credentials.changed',
+  ]),
+  ...catalogueRows('consul-catalog', 'consul-catalog-N/watching', 'consul-catalog-N', [
     ...['catalog.changed', 'index.regressed', 'query.failed'],
   ]),
-  ...rows('consul-catalog', 'consul-catalog-N', 'consul-catalog-N', timers),
+  ...catalogueRows('consul-catalog', 'consul-catalog-N', 'consul-catalog-N', timers),
 ];

@@ -34,23 +34,24 @@ const maxHttp2Connections = 8;
 const nodeLists = 2;
 /** The list of services. */
 const serviceLists = 1;
-const coarseQueries = 3;
+const coarseQueryCount = 3;
 
 /** @param maxConnections {@link maxConsulConnections}, or less after a 429 */
 export function chooseStrategy(survey: CatalogSurvey, maxConnections: number): ChosenStrategy {
   const { nodes, services, transport } = survey;
   const nodeStrategy = { strategy: 'nodes', queries: nodes + nodeLists } as const;
   const serviceStrategy = { strategy: 'services', queries: services + serviceLists } as const;
-  const coarse = { strategy: 'coarse', queries: coarseQueries } as const;
+  const coarseStrategy = { strategy: 'coarse', queries: coarseQueryCount } as const;
   // `services` reads only changed services again; `nodes` uses the fewest HTTP/1.1 connections.
-  const preferred =
+  const preferredStrategies =
     transport === 'HTTP/2'
       ? [serviceStrategy, nodeStrategy]
       : nodeStrategy.queries <= serviceStrategy.queries
         ? [nodeStrategy, serviceStrategy]
         : [serviceStrategy, nodeStrategy];
   const limit = limitOf(transport, maxConnections);
-  const { strategy, queries } = preferred.find((one) => connectionsOf(transport, one.queries) <= limit) ?? coarse;
+  const { strategy, queries } =
+    preferredStrategies.find((one) => connectionsOf(transport, one.queries) <= limit) ?? coarseStrategy;
   return { strategy, transport, connections: connectionsOf(transport, queries) };
 }
 
@@ -64,7 +65,7 @@ export function isOutgrown(
   return connectionsOf(transport, queries) > limitOf(transport, maxConnections);
 }
 
-export function fewerConnections(usedConnections: number, maxConnections: number): number {
+export function connectionsAfterThrottling(usedConnections: number, maxConnections: number): number {
   return Math.max(minConsulConnections, Math.floor(Math.min(usedConnections || maxConnections, maxConnections) / 2));
 }
 

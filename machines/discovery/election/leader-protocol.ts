@@ -34,7 +34,7 @@ export type LeaderReport = LeaderElected | LeaderLost | LeaderFailed | LeaderRes
 
 type Diagram = 'elections' | 'leader' | 'elected-writer';
 
-const rows = (diagram: Diagram, from: string, to: string, types: readonly string[]): CatalogueRow<Diagram>[] =>
+const catalogueRows = (diagram: Diagram, from: string, to: string, types: readonly string[]): CatalogueRow<Diagram>[] =>
   types.map((type) => ({ type, from, to, diagram, seeds: [] }));
 const timers = (...names: string[]): string[] => names.map((name) => `timer ${name}`);
 
@@ -43,20 +43,30 @@ const reports: readonly LeaderReport['type'][] = [
 ];
 
 export const leaderCatalogue: readonly CatalogueRow<Diagram>[] = [
-  ...rows('elections', 'discovery', 'elections', ['spawn', 'replica.announce', 'elections.join', 'elections.resign']),
-  ...rows('elections', 'elections', 'elections', timers('announceLimit')),
-  ...rows('elections', 'elections', 'discovery', ['replica.announced', 'elections.resigned']),
-  ...rows('leader', 'elections', 'leader-N', ['spawn', 'leader.resign']),
-  ...rows('leader', 'leader-N', 'elections', reports),
-  ...rows('leader', 'leader-N', 'leader-N/reading', ['spawn']),
-  ...rows('leader', 'leader-N', 'leader-N/writing', ['spawn']),
-  ...rows('leader', 'leader-N', 'leader-N/finishing', ['spawn']),
-  ...rows('leader', 'leader-N', 'leader-N', timers('responseLimit', 'retryInterval', 'readInterval', 'leaseTime')),
-  ...rows('leader', 'leader-N', 'leader-N', timers('renewInterval', 'renewRetry', 'termTime', 'resignLimit')),
-  ...rows('leader', 'leader-N', 'elected-writer-*', ['spawn']),
-  ...rows('leader', 'elected-writer-*', 'leader-N', ['duty.written']),
-  ...rows('elected-writer', 'elected-writer-N', 'elected-writer-N/due', ['spawn']),
-  ...rows('elected-writer', 'elected-writer-N/due', 'elected-writer-N', ['duty.due']),
-  ...rows('elected-writer', 'elected-writer-N', 'elected-writer-N/writing', ['spawn']),
-  ...rows('elected-writer', 'elected-writer-N', 'elected-writer-N', timers('coalescing', 'retryDelay')),
+  ...catalogueRows('elections', 'discovery', 'elections', [
+    'spawn',
+    'replica.announce',
+    'elections.join',
+    'elections.resign',
+  ]),
+  ...catalogueRows('elections', 'elections', 'elections', timers('announceLimit')),
+  ...catalogueRows('elections', 'elections', 'discovery', ['replica.announced', 'elections.resigned']),
+  ...catalogueRows('leader', 'elections', 'leader-N', ['spawn', 'leader.resign']),
+  ...catalogueRows('leader', 'leader-N', 'elections', reports),
+  ...catalogueRows('leader', 'leader-N', 'leader-N/reading', ['spawn']),
+  ...catalogueRows('leader', 'leader-N', 'leader-N/writing', ['spawn']),
+  ...catalogueRows('leader', 'leader-N', 'leader-N/finishing', ['spawn']),
+  ...catalogueRows(
+    'leader',
+    'leader-N',
+    'leader-N',
+    timers('responseLimit', 'retryInterval', 'readInterval', 'leaseTime'),
+  ),
+  ...catalogueRows('leader', 'leader-N', 'leader-N', timers('renewInterval', 'renewRetry', 'termTime', 'resignLimit')),
+  ...catalogueRows('leader', 'leader-N', 'elected-writer-*', ['spawn']),
+  ...catalogueRows('leader', 'elected-writer-*', 'leader-N', ['duty.written']),
+  ...catalogueRows('elected-writer', 'elected-writer-N', 'elected-writer-N/due', ['spawn']),
+  ...catalogueRows('elected-writer', 'elected-writer-N/due', 'elected-writer-N', ['duty.due']),
+  ...catalogueRows('elected-writer', 'elected-writer-N', 'elected-writer-N/writing', ['spawn']),
+  ...catalogueRows('elected-writer', 'elected-writer-N', 'elected-writer-N', timers('coalescing', 'retryDelay')),
 ];

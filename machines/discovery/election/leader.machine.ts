@@ -1,10 +1,10 @@
 import { leaderTimeline } from '../timeline.ts';
 import {
+  backOffTransitions,
   leaderSetup,
   onLeaseLost,
-  orBackOff,
   readLease,
-  resigned,
+  resignedTransition,
   result,
   sighting,
   termOf,
@@ -38,7 +38,7 @@ export const leaderMachine = leaderSetup.createMachine({
   states: {
     'checking holder': {
       description: 'The holder of the Lease is not known.',
-      on: { 'leader.resign': resigned(false) },
+      on: { 'leader.resign': resignedTransition(false) },
       initial: 'reading',
       states: {
         reading: {
@@ -46,7 +46,7 @@ export const leaderMachine = leaderSetup.createMachine({
           invoke: {
             ...readLease,
             onDone: [
-              orBackOff('waiting').failed,
+              backOffTransitions('waiting').failed,
               {
                 guard: { type: 'isFree', params: sighting },
                 target: '#leader.claiming',
@@ -60,9 +60,9 @@ export const leaderMachine = leaderSetup.createMachine({
               },
               { target: '#leader.standing by', actions: { type: 'recordHolder', params: sighting } },
             ],
-            onError: orBackOff('waiting').broken,
+            onError: backOffTransitions('waiting').broken,
           },
-          after: { responseLimit: orBackOff('waiting').silent },
+          after: { responseLimit: backOffTransitions('waiting').silent },
         },
         waiting: {
           description: 'The last read failed.',
@@ -72,7 +72,7 @@ export const leaderMachine = leaderSetup.createMachine({
     },
     'standing by': {
       description: 'Another replica holds the Lease and renews it.',
-      on: { 'leader.resign': resigned(false) },
+      on: { 'leader.resign': resignedTransition(false) },
       after: {
         leaseTime: {
           description: 'The Lease has expired.',
@@ -88,7 +88,7 @@ export const leaderMachine = leaderSetup.createMachine({
           invoke: {
             ...readLease,
             onDone: [
-              orBackOff('waiting').failed,
+              backOffTransitions('waiting').failed,
               {
                 description: 'The Lease was released or deleted.',
                 guard: { type: 'isFree', params: sighting },
@@ -107,9 +107,9 @@ export const leaderMachine = leaderSetup.createMachine({
                 actions: { type: 'recordHolder', params: sighting },
               },
             ],
-            onError: orBackOff('waiting').broken,
+            onError: backOffTransitions('waiting').broken,
           },
-          after: { responseLimit: orBackOff('waiting').silent },
+          after: { responseLimit: backOffTransitions('waiting').silent },
         },
       },
     },
@@ -143,11 +143,11 @@ export const leaderMachine = leaderSetup.createMachine({
             target: 'standing by',
             actions: { type: 'recordRemainingTime', params: result },
           },
-          orBackOff('checking holder.waiting').failed,
+          backOffTransitions('checking holder.waiting').failed,
         ],
-        onError: orBackOff('checking holder.waiting').broken,
+        onError: backOffTransitions('checking holder.waiting').broken,
       },
-      after: { responseLimit: orBackOff('checking holder.waiting').silent },
+      after: { responseLimit: backOffTransitions('checking holder.waiting').silent },
       on: {
         'leader.resign': { description: 'The Lease may be held by now.', target: 'resigning.reading' },
       },
@@ -190,18 +190,18 @@ export const leaderMachine = leaderSetup.createMachine({
                     ...onLeaseLost('this process was stopped for longer than a term'),
                   },
                   { guard: { type: 'isConflict', params: result }, target: 'reading' },
-                  orBackOff('retrying').failed,
+                  backOffTransitions('retrying').failed,
                 ],
-                onError: orBackOff('retrying').broken,
+                onError: backOffTransitions('retrying').broken,
               },
-              after: { responseLimit: orBackOff('retrying').silent },
+              after: { responseLimit: backOffTransitions('retrying').silent },
             },
             reading: {
               description: 'The Lease was written by another process; reads the holder.',
               invoke: {
                 ...readLease,
                 onDone: [
-                  orBackOff('retrying').failed,
+                  backOffTransitions('retrying').failed,
                   {
                     description: 'A renewal without a response, or a change that is not a claim.',
                     guard: { type: 'isHeldHere', params: sighting },
@@ -210,9 +210,9 @@ export const leaderMachine = leaderSetup.createMachine({
                   },
                   onLeaseLost('another one has the Lease'),
                 ],
-                onError: orBackOff('retrying').broken,
+                onError: backOffTransitions('retrying').broken,
               },
-              after: { responseLimit: orBackOff('retrying').silent },
+              after: { responseLimit: backOffTransitions('retrying').silent },
             },
             retrying: { description: 'The term continues.', after: { renewRetry: 'renewing' } },
           },
@@ -239,18 +239,18 @@ export const leaderMachine = leaderSetup.createMachine({
             src: 'finishWrites',
             input: ({ context: { lease } }) => ({ lease }),
             onDone: 'releasing',
-            onError: { description: 'An internal error: running writes are unknown.', ...resigned(false) },
+            onError: { description: 'An internal error: running writes are unknown.', ...resignedTransition(false) },
           },
         },
         releasing: {
           invoke: {
             ...writeLease('release'),
             onDone: [
-              { guard: { type: 'isAccepted', params: result }, ...resigned(true) },
+              { guard: { type: 'isAccepted', params: result }, ...resignedTransition(true) },
               { guard: { type: 'isConflict', params: result }, target: 'reading' },
-              resigned(false),
+              resignedTransition(false),
             ],
-            onError: resigned(false),
+            onError: resignedTransition(false),
           },
         },
         reading: {
@@ -263,9 +263,9 @@ export const leaderMachine = leaderSetup.createMachine({
                 target: 'releasing',
                 actions: { type: 'recordVersion', params: sighting },
               },
-              resigned(false),
+              resignedTransition(false),
             ],
-            onError: resigned(false),
+            onError: resignedTransition(false),
           },
         },
       },

@@ -107,8 +107,9 @@ export const leaderSetup = setup({
   },
   delays: {
     responseLimit: ({ context: { times } }) => times.requestLimitMs + graceMs,
-    retryInterval: ({ context: { times, draw, retryAfterMs } }) => Math.max(spread(times.retryMs, draw), retryAfterMs),
-    readInterval: ({ context: { times, draw } }) => spread(times.retryMs, draw),
+    retryInterval: ({ context: { times, draw, retryAfterMs } }) =>
+      Math.max(withJitter(times.retryMs, draw), retryAfterMs),
+    readInterval: ({ context: { times, draw } }) => withJitter(times.retryMs, draw),
     leaseTime: ({ context }) => context.holdsMs,
     renewInterval: ({ context: { times, tookMs } }) => Math.max(0, times.retryMs - tookMs),
     /** A term allows several attempts. */
@@ -192,17 +193,17 @@ export const leaderSetup = setup({
 });
 
 /** Like client-go, a factor of 1 to 2.2, so that candidates do not send simultaneously. */
-function spread(ms: number, draw: number): number {
-  return ms * (1 + 1.2 * draw);
+function withJitter(ms: number, random: number): number {
+  return ms * (1 + 1.2 * random);
 }
 
-type Sighted = { event: { output: LeaseSighting } };
-type Written = { event: { output: LeaseWriteResult } };
+type LeaseReadDone = { event: { output: LeaseSighting } };
+type LeaseWriteDone = { event: { output: LeaseWriteResult } };
 
-export const sighting = ({ event }: Sighted) => ({ sighting: event.output });
-export const result = ({ event }: Written) => ({ result: event.output });
+export const sighting = ({ event }: LeaseReadDone) => ({ sighting: event.output });
+export const result = ({ event }: LeaseWriteDone) => ({ result: event.output });
 
-export function termOf({ context, event }: Written & { context: LeaderInput }) {
+export function termOf({ context, event }: LeaseWriteDone & { context: LeaderInput }) {
   const { lease, times } = context;
   const sentMoment = event.output.outcome === 'taken' ? event.output.sent : { monotonicMs: 0, wallMs: 0 };
   return { lease, termMs: times.termMs, sent: sentMoment };
@@ -215,22 +216,22 @@ const backOff = <Params>(params: Params) =>
   ] as const;
 const hasFailed = ({ event }: { event: { output: Failure } }): Failure => event.output;
 
-export function orBackOff<const Resting extends string>(resting: Resting) {
+export function backOffTransitions<const Resting extends string>(backOffState: Resting) {
   return {
     failed: {
       guard: { type: 'hasFailed', params: hasFailed },
-      target: resting,
+      target: backOffState,
       actions: backOff(hasFailed),
     },
     broken: {
       description: 'An internal error.',
-      target: resting,
+      target: backOffState,
       actions: backOff(({ event }: { event: { error: unknown } }) => ({
         outcome: 'failed',
         reason: reasonOf(event.error),
       })),
     },
-    silent: { target: resting, actions: backOff({ outcome: 'failed', reason: 'no answer in time' }) },
+    silent: { target: backOffState, actions: backOff({ outcome: 'failed', reason: 'no answer in time' }) },
   } as const;
 }
 
@@ -260,9 +261,9 @@ export function onLeaseLost(reason: string) {
   } as const;
 }
 
-export function resigned(released: boolean) {
+export function resignedTransition(isReleased: boolean) {
   return {
     target: '#leader.resigned',
-    actions: { type: 'reportResigned', params: { released } },
+    actions: { type: 'reportResigned', params: { released: isReleased } },
   } as const;
 }

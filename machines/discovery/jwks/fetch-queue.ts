@@ -43,44 +43,44 @@ function queuedNamesOf({ waiting, running }: FetchQueue, count: number): (name: 
 }
 
 export function removeFetches(queue: FetchQueue, names: ReadonlySet<string>): FetchQueue {
-  const stays = ({ name }: { readonly name: string }): boolean => !names.has(name);
-  return { ...queue, waiting: queue.waiting.filter(stays), running: queue.running.filter(stays) };
+  const isKept = ({ name }: { readonly name: string }): boolean => !names.has(name);
+  return { ...queue, waiting: queue.waiting.filter(isKept), running: queue.running.filter(isKept) };
 }
 
 export function grantFetches(queue: FetchQueue): { readonly queue: FetchQueue; readonly granted: readonly string[] } {
   const granted: string[] = [];
-  let current = queue;
-  for (let next = nextOf(current); next !== undefined; next = nextOf(current)) {
-    const { name, namespace } = next;
+  let currentQueue = queue;
+  for (let nextFetch = nextFetchOf(currentQueue); nextFetch !== undefined; nextFetch = nextFetchOf(currentQueue)) {
+    const { name, namespace } = nextFetch;
     granted.push(name);
-    current = {
-      waiting: current.waiting.filter((one) => one.name !== name),
-      running: [...current.running, { name, namespace }],
-      turns: [...current.turns.filter((one) => one !== namespace), namespace],
+    currentQueue = {
+      waiting: currentQueue.waiting.filter((one) => one.name !== name),
+      running: [...currentQueue.running, { name, namespace }],
+      turns: [...currentQueue.turns.filter((one) => one !== namespace), namespace],
     };
   }
   // Drops namespaces without fetches, so that the record does not grow.
-  const { running, waiting } = current;
+  const { running, waiting } = currentQueue;
   const isPresent = (one: string): boolean =>
     running.some(({ namespace }) => namespace === one) || waiting.some(({ namespaces }) => namespaces.includes(one));
-  return { queue: { ...current, turns: current.turns.filter(isPresent) }, granted };
+  return { queue: { ...currentQueue, turns: currentQueue.turns.filter(isPresent) }, granted };
 }
 
 /** The oldest fetch of the namespace with the least recent turn, among those with a free slot. */
-function nextOf({ waiting, running, turns }: FetchQueue): RunningFetch | undefined {
+function nextFetchOf({ waiting, running, turns }: FetchQueue): RunningFetch | undefined {
   if (running.length >= maxFetches) return undefined;
   const lastTurn = new Map(turns.map((namespace, index) => [namespace, index]));
   const counts = new Map<string, number>();
   for (const { namespace } of running) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
-  let next: RunningFetch | undefined;
+  let candidate: RunningFetch | undefined;
   let turnOfNext = Number.POSITIVE_INFINITY;
   for (const { name, namespaces } of waiting) {
     for (const namespace of namespaces) {
       const lastTurnOfNamespace = lastTurn.get(namespace) ?? -1;
       if (lastTurnOfNamespace >= turnOfNext || (counts.get(namespace) ?? 0) >= maxFetchesOfNamespace) continue;
-      next = { name, namespace };
+      candidate = { name, namespace };
       turnOfNext = lastTurnOfNamespace;
     }
   }
-  return next;
+  return candidate;
 }

@@ -86,7 +86,7 @@ export const jwksMachine = setup({
   delays: { startPause: startPauseMs },
   guards: {
     hasChanges: ({ context }) => context.changed.length > 0,
-    hasReady: ({ context }) => readyOf(context).length > 0,
+    hasReady: ({ context }) => readyObjectsOf(context).length > 0,
     hasNonePending: ({ context }) => !context.sources.some(isAwaited),
     areAllStarted: ({ context }) => context.sources.every(({ isStarted }) => isStarted),
   },
@@ -127,9 +127,10 @@ export const jwksMachine = setup({
       });
     }),
     queueFetch: assign(({ context, event }) => {
-      const of = event.type === 'key-fetch.requested' && context.sources.find(({ source }) => source === event.source);
-      if (!of) return {};
-      return { queue: enqueueFetches(context.queue, [fetchOf(of)]) };
+      const knownSource =
+        event.type === 'key-fetch.requested' && context.sources.find(({ source }) => source === event.source);
+      if (!knownSource) return {};
+      return { queue: enqueueFetches(context.queue, [fetchOf(knownSource)]) };
     }),
     releaseSlot: assign(({ context, event }) => {
       const of = event.type === 'key-fetch.finished' && context.sources.find(({ source }) => source === event.source);
@@ -157,7 +158,7 @@ export const jwksMachine = setup({
         sources: context.sources.map((one): KnownSource => (isLate(one) ? { ...one, firstFetch: 'late' } : one)),
       };
     }),
-    clearReady: assign({ due: ({ context }) => difference(context.due, readyOf(context)) }),
+    clearReady: assign({ due: ({ context }) => difference(context.due, readyObjectsOf(context)) }),
     reportSynced: sendParent(
       ({ context }): JwksSynced => ({
         type: 'jwks.synced',
@@ -166,7 +167,7 @@ export const jwksMachine = setup({
       }),
     ),
     requestPush: sendTo(peer('push'), ({ context }): PushRequest => {
-      const configs = readyOf(context);
+      const configs = readyObjectsOf(context);
       return { type: 'push.request', configs, forced: false, reasons: { config: configs.length } };
     }),
   },
@@ -208,7 +209,7 @@ export const jwksMachine = setup({
             },
           },
         },
-        starting: startingTo('waiting for issuers'),
+        starting: startingState('waiting for issuers'),
         'waiting for issuers': {
           meta: { waitsFor: 'the first response of each issuer, or its limit' },
           always: { guard: 'hasNonePending', target: 'loaded' },
@@ -245,13 +246,13 @@ export const jwksMachine = setup({
             },
           },
         },
-        starting: startingTo('current'),
+        starting: startingState('current'),
       },
     },
   },
 });
 
-function startingTo<Target extends string>(target: Target) {
+function startingState<Target extends string>(target: Target) {
   return {
     description: 'Actors of new key sets start in batches, so that they do not block the program.',
     meta: { waitsFor: 'the actors of all key sets, with a pause between batches' },
@@ -274,7 +275,7 @@ function isAwaited({ firstFetch }: KnownSource): boolean {
   return firstFetch === 'awaited';
 }
 
-function readyOf({ due, sources }: JwksContext): ConfigKeyText[] {
+function readyObjectsOf({ due, sources }: JwksContext): ConfigKeyText[] {
   // Evaluated for each event, of which a thousand sources cause many.
   if (due.length === 0) return [];
   return difference(
@@ -283,9 +284,9 @@ function readyOf({ due, sources }: JwksContext): ConfigKeyText[] {
   );
 }
 
-function difference(of: readonly ConfigKeyText[], excludedKeys: readonly ConfigKeyText[]): ConfigKeyText[] {
+function difference(configKeys: readonly ConfigKeyText[], excludedKeys: readonly ConfigKeyText[]): ConfigKeyText[] {
   const excludedSet = new Set(excludedKeys);
-  return of.filter((key) => !excludedSet.has(key));
+  return configKeys.filter((key) => !excludedSet.has(key));
 }
 
 function union(a: readonly ConfigKeyText[], b: readonly ConfigKeyText[]): ConfigKeyText[] {

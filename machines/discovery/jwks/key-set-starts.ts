@@ -4,13 +4,13 @@ export const maxStartsAtATime = 12;
 /** Pause between batches: any value lets other work run. */
 export const startPauseMs = 1;
 
-interface Startable {
+interface StartableSource {
   readonly users: readonly string[];
   readonly isStarted: boolean;
 }
 
 /** Namespaces take turns, so that one with many key sets delays no other. */
-export function selectStarts<Source extends Startable>(sources: readonly Source[]): readonly Source[] {
+export function selectStarts<Source extends StartableSource>(sources: readonly Source[]): readonly Source[] {
   const counts = new Map<string, number>();
   const rankedSources = sources.flatMap((source) => {
     if (source.isStarted) return [];

@@ -84,10 +84,10 @@ export const apiServerMachine = setup({
     }),
     resumeNextInformer: enqueueActions(({ context, enqueue }) => {
       const { resources, waiting, wasLongAway, streams } = context;
-      const [next, ...otherResources] = waiting;
-      if (next === undefined) return;
+      const [nextResource, ...otherResources] = waiting;
+      if (nextResource === undefined) return;
       enqueue.assign({ waiting: otherResources });
-      enqueue.sendTo(nameAt(context, resources.indexOf(next)), {
+      enqueue.sendTo(nameAt(context, resources.indexOf(nextResource)), {
         type: 'server.reachable',
         afterLongOutage: wasLongAway,
         streams,
@@ -170,7 +170,7 @@ export const apiServerMachine = setup({
               { type: 'countFailure', params: ({ event }) => ({ draw: drawOf(event.output) }) },
               {
                 type: 'publishUnreachable',
-                params: ({ context: { server }, event }) => ({ server, reason: whyNot(event.output) }),
+                params: ({ context: { server }, event }) => ({ server, reason: failureReasonOf(event.output) }),
               },
             ],
           },
@@ -237,7 +237,7 @@ export const apiServerMachine = setup({
               {
                 target: '#api-server.checking',
                 actions: [
-                  { type: 'notifyLost', params: ({ event }) => ({ reason: whyNot(event.output) }) },
+                  { type: 'notifyLost', params: ({ event }) => ({ reason: failureReasonOf(event.output) }) },
                   serverAction('reconnect'),
                 ],
               },
@@ -308,6 +308,6 @@ function drawOf(result: PingResult): number {
   return result.outcome === 'failed' ? result.draw : 0.5;
 }
 
-function whyNot(result: PingResult): string {
+function failureReasonOf(result: PingResult): string {
   return result.outcome === 'failed' ? result.reason : '';
 }

@@ -5,7 +5,7 @@ import type { RequestFailure, ResourceName, ResourceVersion } from './kubernetes
  * Version requested for the next list. `not older`: at least the last version, so that no object goes back in time. `newest`: the current
  * state. `newest at once`: without pages, whose version the server may forget between two requests.
  */
-export type Basis = 'not older' | 'newest' | 'newest at once';
+export type ListBasis = 'not older' | 'newest' | 'newest at once';
 
 export interface InformerRecord {
   resource: ResourceName;
@@ -13,7 +13,7 @@ export interface InformerRecord {
   objects: number;
   /** Whether the store has a complete list that was processed, and a watch can continue from its version. */
   isWhole: boolean;
-  basis: Basis;
+  basis: ListBasis;
   /** Content of the store that its readers have processed or are processing. */
   handed: 'nothing' | 'objects' | 'absence';
   streams: boolean;
@@ -40,10 +40,10 @@ export const maxKeptFailures = 2;
 const minLimitMs = 4_000;
 const maxLimitMs = 30_000;
 /** A server may report a kind as unknown while it starts, so only this number of such responses removes the kind's objects. */
-const absencesBelieved = 3;
-export const absencesBeforeBelief = absencesBelieved - 1;
+const minAbsences = 3;
+export const maxUnconfirmedAbsences = minAbsences - 1;
 /** Throttled streaming lists before pages are used, which need less memory in the server. */
-const throttledStreamsTried = 3;
+const maxThrottledStreams = 3;
 
 export const limitMs = ({ failures }: InformerRecord): number => Math.min(minLimitMs * 2 ** failures, maxLimitMs);
 
@@ -59,22 +59,22 @@ export function absentDelayMs({ absences, draw }: InformerRecord): number {
   return Math.min(minAbsentMs * 2 ** Math.max(0, absences - 1), maxAbsentMs) * (1 + draw / 2);
 }
 
-export const fewFailures = ({ failures }: InformerRecord): number => Math.min(failures, maxKeptFailures);
+export const cappedFailureCount = ({ failures }: InformerRecord): number => Math.min(failures, maxKeptFailures);
 
 export const incrementFailures = (failures: number): number => Math.min(failures + 1, maxFailures);
 
 /** Returns `undefined` if there is no alternative. */
-export function nextBasis(basis: Basis): Basis | undefined {
+export function nextBasis(basis: ListBasis): ListBasis | undefined {
   if (basis === 'not older') return 'newest';
   return basis === 'newest' ? 'newest at once' : undefined;
 }
 
 export const mayStream = ({ streams, throttledStreams }: InformerRecord): boolean =>
-  streams && throttledStreams < throttledStreamsTried;
+  streams && throttledStreams < maxThrottledStreams;
 
 /** Whether the kind is certainly absent; at once if it had no objects. */
-export const isAbsenceBelieved = ({ handed, absences }: InformerRecord): boolean =>
-  handed !== 'objects' || absences + 1 >= absencesBelieved;
+export const isAbsenceConfirmed = ({ handed, absences }: InformerRecord): boolean =>
+  handed !== 'objects' || absences + 1 >= minAbsences;
 
 /** Compares versions in the history of one server. Detects a restored server. */
 export function isEarlier(one: ResourceVersion, other: ResourceVersion): boolean {
@@ -88,7 +88,8 @@ export const isUnresponsive = ({ kind }: RequestFailure): boolean =>
 export const isVersionExpired = ({ code }: RequestFailure): boolean => code === 410;
 
 /** Whether the server has not reached the version: it lags behind or was restored. */
-export const isTooLarge = ({ causes }: RequestFailure): boolean => causes?.includes('ResourceVersionTooLarge') === true;
+export const isVersionTooLarge = ({ causes }: RequestFailure): boolean =>
+  causes?.includes('ResourceVersionTooLarge') === true;
 
 export const isThrottled = ({ code }: RequestFailure): boolean => code === 429;
 

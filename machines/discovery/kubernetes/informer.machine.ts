@@ -1,25 +1,25 @@
 import { reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
-import { type Failed, informerSetup, type SetOrder } from './informer.setup.ts';
+import { type FailureParams, informerSetup, type SetOrder } from './informer.setup.ts';
 import type * as rules from './informer-rules.ts';
 import type { RequestFailed, ResourceVersion } from './kubernetes-protocol.ts';
 
 export type { InformerInput, SetOrder } from './informer.setup.ts';
 
 const withEventFailure = <Type extends string>(type: Type) =>
-  ({ type, params: ({ event }: { event: RequestFailed }): Failed => event }) as const;
-const because = <Type extends string>(type: Type, message: string) =>
-  ({ type, params: (): Failed => ({ failure: { kind: 'timeout', message }, draw: 0.5 }) }) as const;
-const faultOfOurs = (type: 'countFailure' | 'reportFailed') =>
+  ({ type, params: ({ event }: { event: RequestFailed }): FailureParams => event }) as const;
+const timeoutAction = <Type extends string>(type: Type, message: string) =>
+  ({ type, params: (): FailureParams => ({ failure: { kind: 'timeout', message }, draw: 0.5 }) }) as const;
+const internalErrorAction = (type: 'countFailure' | 'reportFailed') =>
   ({
     type,
-    params: ({ event }: { event: { error: unknown } }): Failed => ({
+    params: ({ event }: { event: { error: unknown } }): FailureParams => ({
       failure: { kind: 'invalid', message: reasonOf(event.error) },
       draw: 0.5,
     }),
   }) as const;
 
-const handsOver = ({ absent }: { absent: boolean }) =>
+const handOverInvocation = ({ absent }: { absent: boolean }) =>
   ({
     id: 'hand-over',
     src: 'handOver',
@@ -27,7 +27,7 @@ const handsOver = ({ absent }: { absent: boolean }) =>
     onError: {
       description: 'An internal error.',
       target: '#informer.backing off',
-      actions: [faultOfOurs('countFailure'), faultOfOurs('reportFailed')],
+      actions: [internalErrorAction('countFailure'), internalErrorAction('reportFailed')],
     },
   }) as const;
 
@@ -180,8 +180,8 @@ export const informerMachine = informerSetup.createMachine({
                   target: '#informer.active',
                   actions: [
                     'disableStreamingLists',
-                    because('countFailure', ''),
-                    because('reportStreamingUnsupported', 'a list that was streamed did not come to its end'),
+                    timeoutAction('countFailure', ''),
+                    timeoutAction('reportStreamingUnsupported', 'a list that was streamed did not come to its end'),
                   ],
                 },
               },
@@ -191,7 +191,7 @@ export const informerMachine = informerSetup.createMachine({
                 'watch.ended': {
                   description: "The server's buffer is full, or it is stopping.",
                   target: '#informer.backing off',
-                  actions: [because('countFailure', '')],
+                  actions: [timeoutAction('countFailure', '')],
                 },
               },
             },
@@ -199,14 +199,14 @@ export const informerMachine = informerSetup.createMachine({
               description: 'The list is complete and is being published. Later changes go to the store.',
               meta: { waitsFor: 'the components that read the store' },
               invoke: {
-                ...handsOver({ absent: false }),
+                ...handOverInvocation({ absent: false }),
                 onDone: {
                   target: 'watching',
                   actions: completeActions,
                 },
               },
               on: {
-                'watch.ended': { target: '#informer.backing off', actions: because('countFailure', '') },
+                'watch.ended': { target: '#informer.backing off', actions: timeoutAction('countFailure', '') },
               },
             },
             watching: {
@@ -230,7 +230,7 @@ export const informerMachine = informerSetup.createMachine({
                       description:
                         'The server cannot watch from this version and does not report it: the kind is listed again.',
                       target: '#informer.backing off',
-                      actions: ['requireFullList', because('countFailure', '')],
+                      actions: ['requireFullList', timeoutAction('countFailure', '')],
                     },
                   },
                 },
@@ -238,7 +238,7 @@ export const informerMachine = informerSetup.createMachine({
                   description: 'The watch has just been opened, and an event has arrived.',
                   after: { shortWatch: 'established' },
                   on: {
-                    'watch.ended': { target: '#informer.backing off', actions: because('countFailure', '') },
+                    'watch.ended': { target: '#informer.backing off', actions: timeoutAction('countFailure', '') },
                   },
                 },
                 established: {
@@ -265,8 +265,8 @@ export const informerMachine = informerSetup.createMachine({
                 responseLimit: {
                   target: '#informer.waiting for server',
                   actions: [
-                    because('countFailure', ''),
-                    because('reportUnresponsive', 'a list was not answered in time'),
+                    timeoutAction('countFailure', ''),
+                    timeoutAction('reportUnresponsive', 'a list was not answered in time'),
                   ],
                 },
               },
@@ -279,7 +279,7 @@ export const informerMachine = informerSetup.createMachine({
               description: 'The list is complete and is being published.',
               meta: { waitsFor: 'the components that read the store' },
               invoke: {
-                ...handsOver({ absent: false }),
+                ...handOverInvocation({ absent: false }),
                 onDone: {
                   description: 'The watch starts at the version of the list, never at that of an object.',
                   target: '#informer.active.streaming',
@@ -297,8 +297,8 @@ export const informerMachine = informerSetup.createMachine({
             responseLimit: {
               target: '#informer.waiting for server',
               actions: [
-                because('countFailure', ''),
-                because('reportUnresponsive', 'the version was not answered in time'),
+                timeoutAction('countFailure', ''),
+                timeoutAction('reportUnresponsive', 'the version was not answered in time'),
               ],
             },
           },
@@ -312,7 +312,7 @@ export const informerMachine = informerSetup.createMachine({
                 actions: [
                   'requireFullList',
                   'useNewestBasis',
-                  because('reportFailed', 'what the server has is older than what was seen: it was restored'),
+                  timeoutAction('reportFailed', 'what the server has is older than what was seen: it was restored'),
                 ],
               },
               {
@@ -347,7 +347,7 @@ export const informerMachine = informerSetup.createMachine({
         publishing: {
           meta: { waitsFor: 'the components that read the store' },
           invoke: {
-            ...handsOver({ absent: true }),
+            ...handOverInvocation({ absent: true }),
             onDone: { target: 'waiting', actions: ['recordAbsence', 'reportSynced'] },
           },
         },

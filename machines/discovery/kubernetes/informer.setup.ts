@@ -23,12 +23,12 @@ export interface SetOrder {
   resource: ResourceName;
   /** Whether a watch begins with all objects, as a list always does. */
   initial: boolean;
-  basis: rules.Basis;
+  basis: rules.ListBasis;
   version: ResourceVersion;
 }
 
 /** `draw`: random, from 0 to 1, for the retry delay. */
-export type Failed = { failure: RequestFailure; draw: number };
+export type FailureParams = { failure: RequestFailure; draw: number };
 
 export const informerSetup = setup({
   types: {
@@ -68,25 +68,26 @@ export const informerSetup = setup({
     hasFailedTwice: ({ context }) => context.failures > 1,
     isAbsencePublished: ({ context }) => context.handed === 'absence',
     isEarlier: ({ context }, params: { version: ResourceVersion }) => rules.isEarlier(params.version, context.version),
-    isUnresponsive: (_, { failure }: Failed) => rules.isUnresponsive(failure),
-    isStreamingUnsupported: ({ context }, { failure }: Failed) =>
+    isUnresponsive: (_, { failure }: FailureParams) => rules.isUnresponsive(failure),
+    isStreamingUnsupported: ({ context }, { failure }: FailureParams) =>
       !context.isWhole && rules.mayStream(context) && rules.isInvalidRequest(failure),
-    isVersionExpired: ({ context }, { failure }: Failed) =>
+    isVersionExpired: ({ context }, { failure }: FailureParams) =>
       context.isWhole && context.failures <= rules.maxKeptFailures && rules.isVersionExpired(failure),
-    hasNextBasis: ({ context }, { failure }: Failed) =>
-      (rules.isTooLarge(failure) || (!context.isWhole && rules.isVersionExpired(failure))) &&
+    hasNextBasis: ({ context }, { failure }: FailureParams) =>
+      (rules.isVersionTooLarge(failure) || (!context.isWhole && rules.isVersionExpired(failure))) &&
       rules.nextBasis(context.basis) !== undefined,
-    isFirstGoingAway: ({ context }, { failure }: Failed) => context.failures === 0 && rules.isGoAway(failure),
-    isThrottled: (_, { failure }: Failed) => rules.isThrottled(failure),
-    isKindAbsent: ({ context }, { failure }: Failed) => rules.isAbsent(failure) && rules.isAbsenceBelieved(context),
-    isResumable: (_, { failure }: Failed) => rules.isConnectionFailure(failure),
+    isFirstGoingAway: ({ context }, { failure }: FailureParams) => context.failures === 0 && rules.isGoAway(failure),
+    isThrottled: (_, { failure }: FailureParams) => rules.isThrottled(failure),
+    isKindAbsent: ({ context }, { failure }: FailureParams) =>
+      rules.isAbsent(failure) && rules.isAbsenceConfirmed(context),
+    isResumable: (_, { failure }: FailureParams) => rules.isConnectionFailure(failure),
   },
   actions: {
     recordServer: assign((_, { afterLongOutage, streams }: { afterLongOutage: boolean; streams: boolean }) => ({
       ...(afterLongOutage && { isWhole: false, basis: 'newest' as const }),
       streams,
     })),
-    reduceFailures: assign({ failures: ({ context }) => rules.fewFailures(context), retryAfterMs: 0 }),
+    reduceFailures: assign({ failures: ({ context }) => rules.cappedFailureCount(context), retryAfterMs: 0 }),
     recordVersion: assign((_, { version }: { version: ResourceVersion }) => ({ version })),
     /** The list is in the store, even if readers have not processed it yet. */
     recordSet: assign((_, { version }: { version: ResourceVersion }) => ({ version, handed: 'objects' as const })),
@@ -100,7 +101,7 @@ export const informerSetup = setup({
     useNextBasis: assign({ basis: ({ context }) => rules.nextBasis(context.basis) ?? context.basis }),
     useNewestBasis: assign({ basis: 'newest' }),
     disableStreamingLists: assign({ streams: false }),
-    countFailure: assign(({ context }, { failure, draw }: Failed) => ({
+    countFailure: assign(({ context }, { failure, draw }: FailureParams) => ({
       failures: rules.incrementFailures(context.failures),
       retryAfterMs: failure.retryAfterMs ?? 0,
       draw,
@@ -109,22 +110,22 @@ export const informerSetup = setup({
       throttledStreams: ({ context }) =>
         context.throttledStreams + (!context.isWhole && rules.mayStream(context) ? 1 : 0),
     }),
-    countAbsence: assign(({ context }, { failure, draw }: Failed) => ({
+    countAbsence: assign(({ context }, { failure, draw }: FailureParams) => ({
       absences: rules.isAbsent(failure) ? rules.incrementFailures(context.absences) : 0,
       draw,
     })),
     resetFailures: assign({ failures: 0, retryAfterMs: 0 }),
-    expectAbsence: assign({ absences: rules.absencesBeforeBelief }),
+    expectAbsence: assign({ absences: rules.maxUnconfirmedAbsences }),
     resetAbsences: assign({ absences: 0, failures: 0 }),
     reportUnresponsive: sendParent(
-      ({ context: { resource } }, { failure }: Failed): ServerUnresponsive => ({
+      ({ context: { resource } }, { failure }: FailureParams): ServerUnresponsive => ({
         type: 'server.unresponsive',
         resource,
         reason: failure.message,
       }),
     ),
     reportStreamingUnsupported: sendParent(
-      ({ context: { resource } }, { failure }: Failed): StreamingListsUnsupported => ({
+      ({ context: { resource } }, { failure }: FailureParams): StreamingListsUnsupported => ({
         type: 'streaming-lists.unsupported',
         resource,
         reason: failure.message,
@@ -139,7 +140,7 @@ export const informerSetup = setup({
       }),
     ),
     reportFailed: sendParent(
-      ({ context: { resource } }, { failure }: Failed): KindFailed => ({
+      ({ context: { resource } }, { failure }: FailureParams): KindFailed => ({
         type: 'kind.failed',
         resource,
         reason: failure.message,

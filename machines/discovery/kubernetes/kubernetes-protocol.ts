@@ -91,7 +91,7 @@ export type CheckReport = VersionReceived | RequestFailed;
 
 type Diagram = 'api-server' | 'informer' | 'remote-clusters';
 
-const rows = (diagram: Diagram, from: string, to: string, types: readonly string[]): CatalogueRow<Diagram>[] =>
+const catalogueRows = (diagram: Diagram, from: string, to: string, types: readonly string[]): CatalogueRow<Diagram>[] =>
   types.map((type) => ({ type, from, to, diagram, seeds: [] }));
 
 const orders: readonly InformerOrder['type'][] = [
@@ -114,21 +114,24 @@ const informerTimers = ['initialListLimit', 'responseLimit', 'shortWatch', 'retr
 const timers = (names: readonly string[]): string[] => names.map((name) => `timer ${name}`);
 
 export const kubernetesCatalogue: readonly CatalogueRow<Diagram>[] = [
-  ...rows('api-server', 'api-server-N', 'api-server-N/definitions', ['spawn']),
-  ...rows('api-server', 'api-server-N', 'api-server-N/ping', ['spawn']),
-  ...rows('api-server', 'api-server-N', 'api-server-N', timers(serverTimers)),
-  ...rows('api-server', 'api-server-N/definitions', 'api-server-N', ['definition.changed']),
-  ...rows('informer', 'api-server-*', 'informer-N', ['spawn', ...orders]),
-  ...rows('informer', 'informer-N', 'api-server-*', reports),
-  ...rows('informer', 'informer-N', 'informer-N/check', ['spawn']),
-  ...rows('informer', 'informer-N/check', 'informer-N', checkTypes),
-  ...rows('informer', 'informer-N', 'informer-N/list', ['spawn']),
-  ...rows('informer', 'informer-N/list', 'informer-N', listTypes),
-  ...rows('informer', 'informer-N', 'informer-N/stream', ['spawn']),
-  ...rows('informer', 'informer-N/stream', 'informer-N', watchStreamTypes),
-  ...rows('informer', 'informer-N', 'informer-N/hand-over', ['spawn']),
-  ...rows('informer', 'informer-N', 'informer-N', timers(informerTimers)),
-  ...rows('remote-clusters', 'remote-clusters/secrets', 'remote-clusters', ['clusters.listed', 'cluster.synced']),
-  ...rows('remote-clusters', 'remote-clusters', 'remote-clusters/secrets', ['spawn']),
-  ...rows('api-server', 'remote-clusters', 'api-server-N', ['spawn']),
+  ...catalogueRows('api-server', 'api-server-N', 'api-server-N/definitions', ['spawn']),
+  ...catalogueRows('api-server', 'api-server-N', 'api-server-N/ping', ['spawn']),
+  ...catalogueRows('api-server', 'api-server-N', 'api-server-N', timers(serverTimers)),
+  ...catalogueRows('api-server', 'api-server-N/definitions', 'api-server-N', ['definition.changed']),
+  ...catalogueRows('informer', 'api-server-*', 'informer-N', ['spawn', ...orders]),
+  ...catalogueRows('informer', 'informer-N', 'api-server-*', reports),
+  ...catalogueRows('informer', 'informer-N', 'informer-N/check', ['spawn']),
+  ...catalogueRows('informer', 'informer-N/check', 'informer-N', checkTypes),
+  ...catalogueRows('informer', 'informer-N', 'informer-N/list', ['spawn']),
+  ...catalogueRows('informer', 'informer-N/list', 'informer-N', listTypes),
+  ...catalogueRows('informer', 'informer-N', 'informer-N/stream', ['spawn']),
+  ...catalogueRows('informer', 'informer-N/stream', 'informer-N', watchStreamTypes),
+  ...catalogueRows('informer', 'informer-N', 'informer-N/hand-over', ['spawn']),
+  ...catalogueRows('informer', 'informer-N', 'informer-N', timers(informerTimers)),
+  ...catalogueRows('remote-clusters', 'remote-clusters/secrets', 'remote-clusters', [
+    'clusters.listed',
+    'cluster.synced',
+  ]),
+  ...catalogueRows('remote-clusters', 'remote-clusters', 'remote-clusters/secrets', ['spawn']),
+  ...catalogueRows('api-server', 'remote-clusters', 'api-server-N', ['spawn']),
 ];

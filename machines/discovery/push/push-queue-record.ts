@@ -72,7 +72,7 @@ export function withPush(queue: PushQueue, change: Change): PushQueue {
   const isFull = queue.changes.length === maxChanges;
   return dropOldChanges({
     ...queue,
-    waiting: appended(waiting, { connections: idleProxies(queue), from: number }),
+    waiting: appendGroup(waiting, { connections: idleProxies(queue), from: number }),
     serving: serving.map((servedProxy) => (servedProxy.next === null ? { ...servedProxy, next: number } : servedProxy)),
     changes: isFull ? [mergeChanges([...queue.changes, change])] : [...queue.changes, change],
     first: isFull ? number : queue.first,
@@ -100,16 +100,16 @@ export function withGrantedSlots(queue: PushQueue, throttle: number): { queue: P
 
 /** Frees the slots of these proxies. Proxies with a change since then are appended to the queue. */
 export function withServed(queue: PushQueue, connections: readonly number[]): PushQueue {
-  const doneConnections = new Set(connections);
+  const finishedConnections = new Set(connections);
   let { waiting } = queue;
   for (const { connection, next } of queue.serving) {
-    if (next !== null && doneConnections.has(connection))
-      waiting = appended(waiting, { connections: [connection], from: next });
+    if (next !== null && finishedConnections.has(connection))
+      waiting = appendGroup(waiting, { connections: [connection], from: next });
   }
   return dropOldChanges({
     ...queue,
     waiting,
-    serving: queue.serving.filter((servedProxy) => !doneConnections.has(servedProxy.connection)),
+    serving: queue.serving.filter((servedProxy) => !finishedConnections.has(servedProxy.connection)),
   });
 }
 
@@ -130,7 +130,7 @@ function idleProxies({ proxies, waiting, serving }: PushQueue): number[] {
   return proxies.filter((connection) => !busyConnections.has(connection));
 }
 
-function appended(waitingGroups: Group[], group: Group): Group[] {
+function appendGroup(waitingGroups: Group[], group: Group): Group[] {
   const lastGroup = waitingGroups.at(-1);
   if (group.connections.length === 0) return waitingGroups;
   if (lastGroup?.from !== group.from) return [...waitingGroups, group];

@@ -405,8 +405,8 @@ function hasSeveralNamespaces({ configs, forced }: MergedRequest): boolean {
   return namespaces.size + Number(forced) > 1;
 }
 
-function mergeEvent(sum: MergedRequest, event: PushStart | PushRequest | ClientsServed): MergedRequest {
-  return event.type === 'push.request' ? mergeRequests(sum, { ...event, updates: 1 }) : sum;
+function mergeEvent(mergedRequest: MergedRequest, event: PushStart | PushRequest | ClientsServed): MergedRequest {
+  return event.type === 'push.request' ? mergeRequests(mergedRequest, { ...event, updates: 1 }) : mergedRequest;
 }
 
 function mergeRequests(one: MergedRequest, other: MergedRequest): MergedRequest {

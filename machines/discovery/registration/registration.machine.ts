@@ -9,7 +9,7 @@ const result = ({ event }: WriteDone): EntryResult => event.output;
 
 const onFailedWrite = {
   target: 'backing off',
-  actions: ['countFailure', { type: 'reportFailed', params: ({ event }: WriteDone) => reasonIn(event.output) }],
+  actions: ['countFailure', { type: 'reportFailed', params: ({ event }: WriteDone) => failureReasonOf(event.output) }],
 } as const;
 const onInternalError = {
   target: 'backing off',
@@ -66,7 +66,7 @@ export const registrationMachine = registrationSetup.createMachine({
           {
             guard: { type: 'isRejected', params: result },
             target: 'rejected',
-            actions: { type: 'recordRejection', params: ({ event }) => reasonIn(event.output) },
+            actions: { type: 'recordRejection', params: ({ event }) => failureReasonOf(event.output) },
           },
           onFailedWrite,
         ],
@@ -213,6 +213,6 @@ export const registrationMachine = registrationSetup.createMachine({
   },
 });
 
-function reasonIn(output: EntryResult): string {
+function failureReasonOf(output: EntryResult): string {
   return 'reason' in output ? output.reason : output.outcome;
 }

@@ -1,16 +1,22 @@
 import { reasonOf } from '../../effect.ts';
 import { serviceRegistryTimeline } from '../timeline.ts';
-import { orderOf, type ServicesReading, serviceRegistrySetup, theList, theNames } from './service-registry.setup.ts';
+import {
+  gatewayNamesName,
+  orderOf,
+  registryListName,
+  type ServicesReading,
+  serviceRegistrySetup,
+} from './service-registry.setup.ts';
 
-type Computed = { event: { output: ServicesReading } };
+type ComputeDone = { event: { output: ServicesReading } };
 
 const loaded = {
   target: '#service-registry.current',
   actions: [
     'requestRelatedPush',
     'clearChanges',
-    { type: 'reportProblems', params: ({ event }: Computed) => event.output },
-    { type: 'reportSynced', params: ({ event }: Computed) => event.output },
+    { type: 'reportProblems', params: ({ event }: ComputeDone) => event.output },
+    { type: 'reportSynced', params: ({ event }: ComputeDone) => event.output },
   ],
 } as const;
 
@@ -50,7 +56,7 @@ export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
         description: 'The known registries are kept, with their services.',
         actions: {
           type: 'reportRegistryFailed',
-          params: ({ event }) => ({ registry: theList, reason: reasonOf(event.error) }),
+          params: ({ event }) => ({ registry: registryListName, reason: reasonOf(event.error) }),
         },
       },
     },
@@ -61,7 +67,7 @@ export const serviceRegistryMachine = serviceRegistrySetup.createMachine({
         description: 'Gateways keep their addresses.',
         actions: {
           type: 'reportRegistryFailed',
-          params: ({ event }) => ({ registry: theNames, reason: reasonOf(event.error) }),
+          params: ({ event }) => ({ registry: gatewayNamesName, reason: reasonOf(event.error) }),
         },
       },
     },

@@ -197,7 +197,7 @@ export const serviceRegistrySetup = setup({
           type: 'push.request',
           configs: [...params.changedServices, ...params.changedEndpoints, ...(params.changedProxies ?? [])],
           forced: false,
-          reasons: params.reasons ?? countsOf(params),
+          reasons: params.reasons ?? pushReasonsOf(params),
         }),
     ),
     requestEndpointPush: sendTo(
@@ -207,7 +207,7 @@ export const serviceRegistrySetup = setup({
           type: 'push.request',
           configs: params.changedEndpoints,
           forced: false,
-          reasons: params.reasons ?? countsOf(params),
+          reasons: params.reasons ?? pushReasonsOf(params),
         }),
     ),
     /** Pushes related objects if no service changed or the computation failed. */
@@ -220,11 +220,11 @@ export const serviceRegistrySetup = setup({
 });
 
 /** Reported instead of a registry if the list is unavailable. */
-export const theList = 'the list of registries';
-export const theNames = 'names of gateways';
+export const registryListName = 'the list of registries';
+export const gatewayNamesName = 'names of gateways';
 
 function unsyncedOf({ registries }: ServiceRegistryContext): string[] {
-  return registries?.filter(({ synced }) => !synced).map(({ registry }) => registry) ?? [theList];
+  return registries?.filter(({ synced }) => !synced).map(({ registry }) => registry) ?? [registryListName];
 }
 
 export function orderOf({ underWay, registries }: ServiceRegistryContext): ServicesOrder {
@@ -244,7 +244,11 @@ function withAlongside({ alongsideUnderWay }: ServiceRegistryContext, push: Push
   };
 }
 
-function countsOf({ changedServices, changedEndpoints, changedProxies = [] }: ServicesReading): PushOrder['reasons'] {
+function pushReasonsOf({
+  changedServices,
+  changedEndpoints,
+  changedProxies = [],
+}: ServicesReading): PushOrder['reasons'] {
   return {
     ...(changedServices.length > 0 && { service: changedServices.length }),
     ...(changedEndpoints.length > 0 && { endpoint: changedEndpoints.length }),

@@ -57,14 +57,14 @@ export const remoteClustersMachine = setup({
     }),
     /** The new kubeconfig applies: stops earlier ones of the cluster. */
     recordSynced: enqueueActions(({ context, enqueue }, { cluster, revision }: ClusterSynced) => {
-      const now = context.clusters.find((one) => one.cluster === cluster && one.revision === revision);
-      if (now === undefined) return;
-      const isOver = (one: KnownRemote): boolean => one.cluster === cluster && one.number < now.number;
-      for (const { number } of context.clusters.filter(isOver)) enqueue.stopChild(`api-server-${number}`);
+      const knownRemote = context.clusters.find((one) => one.cluster === cluster && one.revision === revision);
+      if (knownRemote === undefined) return;
+      const isSuperseded = (one: KnownRemote): boolean => one.cluster === cluster && one.number < knownRemote.number;
+      for (const { number } of context.clusters.filter(isSuperseded)) enqueue.stopChild(`api-server-${number}`);
       enqueue.assign({
         clusters: context.clusters
-          .filter((one) => !isOver(one))
-          .map((one) => (one === now ? { ...one, synced: true } : one)),
+          .filter((one) => !isSuperseded(one))
+          .map((one) => (one === knownRemote ? { ...one, synced: true } : one)),
       });
     }),
     publishClusters: (_, _params: { clusters: KnownRemote[] }) => {},

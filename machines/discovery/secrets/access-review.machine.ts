@@ -102,6 +102,6 @@ export const accessReviewMachine = setup({
   },
 });
 
-function wordFor(allowed: boolean): 'yes' | 'no' {
-  return allowed ? 'yes' : 'no';
+function wordFor(isAllowed: boolean): 'yes' | 'no' {
+  return isAllowed ? 'yes' : 'no';
 }

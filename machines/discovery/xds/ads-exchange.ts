@@ -175,7 +175,7 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
     case 'peer.half-closed':
       return stepTo(
         { ...exchange, standing: 'draining', isHalfClosed: true },
-        eachWatch(exchange.watches, withoutWaits),
+        mapWatches(exchange.watches, withoutWaits),
         [event],
       );
   }
@@ -194,14 +194,14 @@ export function routineEventBefore(event: ExchangeEvent): RoutineEvent | undefin
 }
 
 export function routineEventAfter(
-  previous: Exchange,
+  previousExchange: Exchange,
   { exchange, orders }: ExchangeStep,
 ): (WatchChanged | ResponsesScheduled)[] {
   const changedWatches = Object.entries(exchange.watches).filter(
-    ([typeUrl, watch]) => previous.watches[typeUrl] !== watch,
+    ([typeUrl, watch]) => previousExchange.watches[typeUrl] !== watch,
   );
   const watches = changedWatches.map(([typeUrl, watch]): WatchChanged => ({ type: 'watch.changed', typeUrl, watch }));
-  if (orders.length === 0 || exchange.oneTimeOrders > previous.oneTimeOrders) return watches;
+  if (orders.length === 0 || exchange.oneTimeOrders > previousExchange.oneTimeOrders) return watches;
   return [...watches, { type: 'responses.scheduled', orders }];
 }
 
@@ -222,12 +222,12 @@ export function stepTo(
   changedWatches: Watches,
   reports: readonly ExchangeReport[] = noReports,
 ): ExchangeStep {
-  const { standing: previous, isHalfClosed } = exchange;
+  const { standing: previousStanding, isHalfClosed } = exchange;
   const { watches, orders } = nextOrders(
-    isHalfClosed ? eachWatch(changedWatches, withoutAcknowledgement) : changedWatches,
+    isHalfClosed ? mapWatches(changedWatches, withoutAcknowledgement) : changedWatches,
   );
   const exchangeStanding = standingAfter(exchange, watches);
-  const allReports = exchangeStanding === previous ? reports : [...reports, reportOf(exchangeStanding)];
+  const allReports = exchangeStanding === previousStanding ? reports : [...reports, reportOf(exchangeStanding)];
   return { exchange: { ...exchange, watches, standing: exchangeStanding }, orders, reports: allReports };
 }
 
@@ -245,9 +245,13 @@ function repeatedReports(
   );
 }
 
-function standingAfter({ standing: previous, oneTimeOrders }: Exchange, watches: Watches): Exchange['standing'] {
-  if (previous === 'settled') return previous;
-  if (previous === 'draining') return oneTimeOrders === 0 && everyWatch(watches, isSettled) ? 'settled' : previous;
+function standingAfter(
+  { standing: previousStanding, oneTimeOrders }: Exchange,
+  watches: Watches,
+): Exchange['standing'] {
+  if (previousStanding === 'settled') return previousStanding;
+  if (previousStanding === 'draining')
+    return oneTimeOrders === 0 && everyWatch(watches, isSettled) ? 'settled' : previousStanding;
   return everyWatch(watches, isNotBehind) ? 'caught up' : 'changes held';
 }
 
@@ -259,12 +263,12 @@ function reportOf(exchangeStanding: Exchange['standing']): ExchangeReport {
 const isNotBehind = (watch: Watches[string]): boolean => !isBehind(watch);
 
 /** Evaluated for each message, so it creates no list. */
-function everyWatch(watches: Watches, holds: (watch: Watches[string]) => boolean): boolean {
-  for (const typeUrl in watches) if (!holds(watches[typeUrl]!)) return false;
+function everyWatch(watches: Watches, predicate: (watch: Watches[string]) => boolean): boolean {
+  for (const typeUrl in watches) if (!predicate(watches[typeUrl]!)) return false;
   return true;
 }
 
-function eachWatch(watches: Watches, change: (watch: Watches[string]) => Watches[string]): Watches {
+function mapWatches(watches: Watches, change: (watch: Watches[string]) => Watches[string]): Watches {
   return Object.fromEntries(Object.entries(watches).map(([typeUrl, watch]) => [typeUrl, change(watch)]));
 }
 
@@ -281,7 +285,7 @@ function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRul
   const { typeUrl } = request;
   // Types that are not served get no response; nothing of them is stored.
   if (!isWatchable(typeUrl)) return { exchange, orders: [], reports: [classified(typeUrl, 'unserved', '')] };
-  const { watch, requestClass } = classify(watches[typeUrl], believed(request, watches, rules), rules);
+  const { watch, requestClass } = classify(watches[typeUrl], withTrustedVersions(request, watches, rules), rules);
   if (exceedsNames(watches, request, watch, rules)) {
     return { exchange, orders: [], reports: [{ type: 'subscription-limit.exceeded', reason: tooManyNames(rules) }] };
   }
@@ -298,7 +302,7 @@ function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRul
  * Envoy requests clusters first, but not while a changed cluster waits for its endpoints. Then the endpoints must be sent although the versions that
  * Envoy reports match; otherwise the cluster would warm without end (test/e2e/reconnect.test.ts).
  */
-function believed(request: AdsRequest, watches: Watches, { resendsEndpoints }: ExchangeRules): AdsRequest {
+function withTrustedVersions(request: AdsRequest, watches: Watches, { resendsEndpoints }: ExchangeRules): AdsRequest {
   if (request.protocol === 'sotw' || request.knownVersions.length === 0) return request;
   if (request.typeUrl !== endpointType || !resendsEndpoints || watches[clusterType] !== undefined) return request;
   return { ...request, knownVersions: noNames };
@@ -329,9 +333,9 @@ function exceedsNames(
   const isWithin = (lists: readonly (readonly string[])[]): boolean =>
     lists.reduce((sum, { length }) => sum + length, 0) <= maxNames &&
     lists.reduce((sum, list) => sum + charactersIn(list), 0) <= maxNameChars;
-  const current = Object.values(watches).map(({ names }) => names);
+  const currentLists = Object.values(watches).map(({ names }) => names);
   // Most requests add no names: overlaps matter only if the sum exceeds the limit.
-  if (isWithin([...current, ...requestedLists])) return false;
+  if (isWithin([...currentLists, ...requestedLists])) return false;
   const otherTypeNames = Object.entries(watches).flatMap(([typeUrl, { names }]) =>
     typeUrl === request.typeUrl ? [] : [names],
   );
@@ -360,14 +364,14 @@ function watchesAfterOutcome(watches: Watches, outcome: ResponseSent | ResponseS
   const watch = isWatchable(typeUrl) ? watches[typeUrl] : undefined;
   if (watch === undefined) return watches;
   if (outcome.type === 'response.skipped') return { ...watches, [typeUrl]: withoutResponse(watch, outcome.awaits) };
-  const next = { ...watches, [typeUrl]: withResponse(watch, outcome) };
-  const endpoints = next[endpointType];
-  if (typeUrl !== clusterType || !rules.resendsEndpoints || endpoints === undefined) return next;
+  const nextWatches = { ...watches, [typeUrl]: withResponse(watch, outcome) };
+  const endpoints = nextWatches[endpointType];
+  if (typeUrl !== clusterType || !rules.resendsEndpoints || endpoints === undefined) return nextWatches;
   // A client that returns with current clusters warms none.
-  if (outcome.resources === 0) return next;
-  return { ...next, [endpointType]: withNewClusters(endpoints) };
+  if (outcome.resources === 0) return nextWatches;
+  return { ...nextWatches, [endpointType]: withNewClusters(endpoints) };
 }
 
 function watchesAfterTimeout(watches: Watches): Watches {
-  return eachWatch(watches, withoutAckTimeout);
+  return mapWatches(watches, withoutAckTimeout);
 }

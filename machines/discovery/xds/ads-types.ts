@@ -89,7 +89,7 @@ export function isIndependent(typeUrl: string): boolean {
 
 const ranks: ReadonlyMap<string, number> = new Map(pushOrder.map((typeUrl, rank) => [typeUrl, rank]));
 
-export function inPushOrder(typeUrls: readonly string[]): readonly string[] {
+export function sortInPushOrder(typeUrls: readonly string[]): readonly string[] {
   if (typeUrls.length < 2) return typeUrls;
   const rank = (typeUrl: string): number => ranks.get(typeUrl) ?? pushOrder.length;
   return [...typeUrls].sort((a, b) => rank(a) - rank(b));

@@ -3,7 +3,7 @@
  * (rules S1 to S9 of SotW and D1 to D5 of delta: test/model/ads-watch.test.ts). One pushed response of a type is pending at a time.
  */
 import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from './ads-protocol.ts';
-import { inPushOrder, isByName, isIndependent } from './ads-types.ts';
+import { isByName, isIndependent, sortInPushOrder } from './ads-types.ts';
 import { haveSameNames, intersection, namesWithout, noNames, readNames, union } from './name-lists.ts';
 import type { DueResponse, Watch, Watches } from './watch-record.ts';
 
@@ -95,8 +95,9 @@ function reject(watch: Watch | undefined, request: AdsRequest, reason: string): 
   if (watch === undefined) return { watch, requestClass: 'rejection' };
   const rejectionFields = request.nonce === watch.nonceSent ? { nonceRejected: request.nonce } : {};
   const rejectedWatch: Watch = { ...watch, ...rejectionFields, lastError: reason };
-  const next = request.protocol === 'delta' ? changeDelta(rejectedWatch, request).watch : rejectedWatch;
-  return { watch: next, requestClass: 'rejection' };
+  const nextWatch =
+    request.protocol === 'delta' ? changeDeltaSubscription(rejectedWatch, request).watch : rejectedWatch;
+  return { watch: nextWatch, requestClass: 'rejection' };
 }
 
 function acknowledge(watch: Watch): Watch {
@@ -111,10 +112,10 @@ type Subscription = Pick<Watch, 'wildcard' | 'names'>;
  * Meaning of a list of names. An empty list means all resources in the first request of a type that can be requested completely, and until a name is
  * sent. A list with one empty name means none.
  */
-function subscriptionOf(request: SotwRequest, previous: Watch | undefined): Subscription {
+function subscriptionOf(request: SotwRequest, previousWatch: Watch | undefined): Subscription {
   const { names, hasStar } = readNames(request.names);
   if (isByName(request.typeUrl)) return { wildcard: false, names };
-  const isWildcardRequest = request.names.length === 0 && (previous === undefined || previous.wildcard);
+  const isWildcardRequest = request.names.length === 0 && (previousWatch === undefined || previousWatch.wildcard);
   return { wildcard: isWildcardRequest || hasStar, names };
 }
 
@@ -126,54 +127,57 @@ function classifySotw(watch: Watch | undefined, request: SotwRequest): Classific
   // S4 precedes S2: a stale request is ignored completely, because the next acknowledgement repeats its names.
   if (request.nonce !== watch.nonceSent) return { watch, requestClass: 'stale' };
   // A request with the nonce of a rejected response does not accept it (Envoy sends the last nonce with every request).
-  const isRejected = request.nonce === watch.nonceRejected && !acceptsLater(watch, request);
-  const next = isRejected ? watch : acknowledge(watch);
-  return change(next, subscriptionOf(request, watch), isByName(request.typeUrl));
+  const isRejected = request.nonce === watch.nonceRejected && !acknowledgesLaterVersion(watch, request);
+  const nextWatch = isRejected ? watch : acknowledge(watch);
+  return changeSubscription(nextWatch, subscriptionOf(request, watch), isByName(request.typeUrl));
 }
 
 /** The client has a version that it first rejected: an agent forwarded part of the response after fetching the Wasm module. */
-function acceptsLater({ versionSent, versionAcked }: Watch, { version = '' }: SotwRequest): boolean {
+function acknowledgesLaterVersion({ versionSent, versionAcked }: Watch, { version = '' }: SotwRequest): boolean {
   return version !== '' && version === versionSent && version !== versionAcked;
 }
 
-function resubscribe(watch: Watch | undefined, requested: Subscription, returning?: true): Classification {
+function resubscribe(watch: Watch | undefined, requested: Subscription, isReturning?: true): Classification {
   // S2, even as the very first request.
   if (!requested.wildcard && requested.names.length === 0) {
-    return { watch: watch === undefined ? undefined : unsubscribed(watch), requestClass: 'unsubscription' };
+    return { watch: watch === undefined ? undefined : withoutSubscription(watch), requestClass: 'unsubscription' };
   }
-  const nextDue: DueResponse = returning ? { ...everythingDue, returning } : everythingDue;
+  const nextDue: DueResponse = isReturning ? { ...everythingDue, returning: isReturning } : everythingDue;
   return {
     watch: { ...(watch ?? freshWatch), ...requested, lastError: '', due: nextDue },
     requestClass: 'subscription',
   };
 }
 
-function unsubscribed(watch: Watch): Watch {
+function withoutSubscription(watch: Watch): Watch {
   return { ...watch, wildcard: false, names: noNames, due: nothingDue };
 }
 
 /** S2, S5–S9: acknowledges the last response, and may change the subscription. */
-function change(watch: Watch, requested: Subscription, isByNameType: boolean): Classification {
+function changeSubscription(watch: Watch, requested: Subscription, isByNameType: boolean): Classification {
   if (!requested.wildcard && requested.names.length === 0) {
-    return { watch: unsubscribed(watch), requestClass: isSubscribed(watch) ? 'unsubscription' : 'acknowledgement' };
+    return {
+      watch: withoutSubscription(watch),
+      requestClass: isSubscribed(watch) ? 'unsubscription' : 'acknowledgement',
+    };
   }
   if (requested.wildcard === watch.wildcard && haveSameNames(watch.names, requested.names)) {
     return { watch, requestClass: 'acknowledgement' };
   }
   const addedNames = namesWithout(requested.names, watch.names);
-  const next: Watch = {
+  const nextWatch: Watch = {
     ...watch,
     ...requested,
     due: { ...watch.due, requested: intersection(watch.due.requested, requested.names) },
   };
   if (requested.wildcard !== watch.wildcard)
-    return { watch: { ...next, due: everythingDue }, requestClass: 'subscription' };
-  if (addedNames.length === 0) return { watch: next, requestClass: 'unsubscription' };
+    return { watch: { ...nextWatch, due: everythingDue }, requestClass: 'subscription' };
+  if (addedNames.length === 0) return { watch: nextWatch, requestClass: 'unsubscription' };
   // A response of a type that is sent completely must contain the complete subscription.
   const nextDue = isByNameType
-    ? { ...next.due, requested: union(next.due.requested, addedNames) }
-    : { ...next.due, all: true };
-  return { watch: { ...next, due: nextDue }, requestClass: 'subscription' };
+    ? { ...nextWatch.due, requested: union(nextWatch.due.requested, addedNames) }
+    : { ...nextWatch.due, all: true };
+  return { watch: { ...nextWatch, due: nextDue }, requestClass: 'subscription' };
 }
 
 // ---- delta
@@ -181,9 +185,12 @@ function change(watch: Watch, requested: Subscription, isByNameType: boolean): C
 function classifyDelta(watch: Watch | undefined, request: DeltaRequest, rules: Rules): Classification {
   if (watch === undefined) return firstDelta(request);
   if (request.nonce !== '' && request.nonce !== watch.nonceSent) {
-    return { watch: rules.acceptsLateNames ? changeDelta(watch, request).watch : watch, requestClass: 'stale' };
+    return {
+      watch: rules.acceptsLateNames ? changeDeltaSubscription(watch, request).watch : watch,
+      requestClass: 'stale',
+    };
   }
-  return changeDelta(request.nonce === '' ? watch : acknowledge(watch), request);
+  return changeDeltaSubscription(request.nonce === '' ? watch : acknowledge(watch), request);
 }
 
 /** D2: the response contains resources whose version differs from the client's, and removals. */
@@ -216,7 +223,7 @@ function versionsOf({ known, knownVersions }: DeltaRequest): Pick<DueResponse, '
 }
 
 /** D4: a name in both lists is unsubscribed. */
-function changeDelta(watch: Watch, request: DeltaRequest): Classification {
+function changeDeltaSubscription(watch: Watch, request: DeltaRequest): Classification {
   const nothingNew: Classification = { watch, requestClass: request.nonce === '' ? 'misuse' : 'acknowledgement' };
   if (request.subscribe.length === 0 && request.unsubscribe.length === 0) return nothingNew;
   const subscribe = readNames(request.subscribe);
@@ -227,16 +234,19 @@ function changeDelta(watch: Watch, request: DeltaRequest): Classification {
   const requestsAll = !isByName(request.typeUrl) && subscribe.hasStar;
   const wildcard = (watch.wildcard || requestsAll) && !unsubscribe.hasStar;
   if (keptNames === watch.names && addedNames.length === 0 && wildcard === watch.wildcard) return nothingNew;
-  const isAll = wildcard && !watch.wildcard;
+  const becomesWildcard = wildcard && !watch.wildcard;
   const dueNames = union(namesWithout(watch.due.requested, unsubscribe.names), addedNames);
-  const next: Watch = {
+  const nextWatch: Watch = {
     ...watch,
     wildcard,
     names,
-    due: { ...watch.due, requested: dueNames, all: watch.due.all || isAll },
+    due: { ...watch.due, requested: dueNames, all: watch.due.all || becomesWildcard },
   };
-  if (!isSubscribed(next)) return { watch: unsubscribed(next), requestClass: 'unsubscription' };
-  return { watch: next, requestClass: addedNames.length > 0 || isAll ? 'subscription' : 'unsubscription' };
+  if (!isSubscribed(nextWatch)) return { watch: withoutSubscription(nextWatch), requestClass: 'unsubscription' };
+  return {
+    watch: nextWatch,
+    requestClass: addedNames.length > 0 || becomesWildcard ? 'subscription' : 'unsubscription',
+  };
 }
 
 // ---- responses and pushes
@@ -256,10 +266,10 @@ export function withNewClusters(watch: Watch): Watch {
 /** @param isChanged whether to also send later changes of the type */
 export function withReadyNames(watch: Watch, names: readonly string[], isChanged: boolean): Watch {
   if (!isSubscribed(watch)) return watch;
-  const ready = union(watch.due.ready ?? noNames, names);
+  const readyNames = union(watch.due.ready ?? noNames, names);
   const nextDue: DueResponse = {
     ...watch.due,
-    ...(ready.length > 0 && { ready }),
+    ...(readyNames.length > 0 && { ready: readyNames }),
     changed: watch.due.changed || isChanged,
   };
   return { ...watch, due: nextDue };
@@ -287,12 +297,12 @@ export function withResponse(
   return withAwaited({ ...watch, ordered: 'nothing', nonceSent, versionSent, sentAt }, response.awaits);
 }
 
-export function withoutResponse(watch: Watch, awaits?: readonly string[]): Watch {
-  return withAwaited({ ...watch, ordered: 'nothing' }, awaits);
+export function withoutResponse(watch: Watch, awaitedNames?: readonly string[]): Watch {
+  return withAwaited({ ...watch, ordered: 'nothing' }, awaitedNames);
 }
 
-export function withAwaited(watch: Watch, awaits: readonly string[] = noNames): Watch {
-  if (awaits.length > 0) return { ...watch, awaits };
+export function withAwaited(watch: Watch, awaitedNames: readonly string[] = noNames): Watch {
+  if (awaitedNames.length > 0) return { ...watch, awaits: awaitedNames };
   if (watch.awaits === undefined) return watch;
   const { awaits: _, ...otherFields } = watch;
   return otherFields;
@@ -303,17 +313,17 @@ export function withAwaited(watch: Watch, awaits: readonly string[] = noNames): 
  * arrive before its cluster. Independent types do not wait.
  */
 export function nextOrders(watches: Watches): { watches: Watches; orders: readonly ResponseOrder[] } {
-  const types = typesDue(watches);
+  const types = dueTypesOf(watches);
   if (types.length === 0) return { watches, orders: noOrders };
   const orders: ResponseOrder[] = [];
   let next = watches;
   let isHeldBack = false;
-  for (const typeUrl of inPushOrder(types)) {
+  for (const typeUrl of sortInPushOrder(types)) {
     const watch = watches[typeUrl]!;
     const isFree = !isOutstanding(watch);
     const { all, requested, ready, warming } = watch.due;
-    const mayGo = !isHeldBack || isIndependent(typeUrl);
-    const isChanged = (watch.due.changed || warming !== undefined) && isFree && mayGo;
+    const mayBeSent = !isHeldBack || isIndependent(typeUrl);
+    const isChanged = (watch.due.changed || warming !== undefined) && isFree && mayBeSent;
     // The client may acknowledge clusters only after this response, so the response must not wait for a change of clusters that itself waits for that
     // acknowledgement.
     const isWarmingUpdate = warming !== undefined && isFree && isHeldBack && watch.versionSent !== '';
@@ -357,7 +367,7 @@ function moreOf({ has, returning }: DueResponse): Pick<ResponseOrder, 'has' | 'r
   return { ...(has !== undefined && { has }), ...(returning !== undefined && { returning }) };
 }
 
-function typesDue(watches: Watches): readonly string[] {
+function dueTypesOf(watches: Watches): readonly string[] {
   const types: string[] = [];
   for (const typeUrl in watches) {
     const { all, requested, changed, ready, warming } = watches[typeUrl]!.due;

@@ -30,7 +30,7 @@ export const firstSuspects = 100;
 
 /** Clusters without a step left are abandoned: resources that wait for them are sent. */
 export function rolloutAfterLimitStep(rollout: Rollout, versionOf: VersionOf): Rollout {
-  const expired = rollout.newClusters.filter(isExpiring);
+  const expiredClusters = rollout.newClusters.filter(isExpiring);
   const newClusters = rollout.newClusters.map((cluster): NewCluster => {
     if (cluster.stepsLeft === 0) return cluster;
     const stepsLeft = cluster.stepsLeft - 1;
@@ -39,7 +39,7 @@ export function rolloutAfterLimitStep(rollout: Rollout, versionOf: VersionOf): R
   const remainingClusters = newClusters.filter(
     ({ name, state, nonce }) => state !== 'abandoned' || nonce || name === anyCluster,
   );
-  const sentClusters = expired.filter(({ state }) => state === 'sent' || state === 'updating');
+  const sentClusters = expiredClusters.filter(({ state }) => state === 'sent' || state === 'updating');
   const givenUp = withGivenUp(
     rollout.givenUp,
     sentClusters
@@ -102,8 +102,8 @@ export function withConfiguration(rollout: Rollout, versionOf: VersionOf): Rollo
   return givenUp.length === rollout.givenUp.length ? rollout : { ...rollout, givenUp };
 }
 
-export function namesGivenUpBetween(previous: Rollout, next: Rollout): readonly string[] {
-  if (previous.givenUp === next.givenUp) return [];
-  const knownNames = new Set(previous.givenUp.map(({ name }) => name));
-  return next.givenUp.filter(({ name }) => !knownNames.has(name)).map(({ name }) => name);
+export function namesGivenUpBetween(previousRollout: Rollout, nextRollout: Rollout): readonly string[] {
+  if (previousRollout.givenUp === nextRollout.givenUp) return [];
+  const knownNames = new Set(previousRollout.givenUp.map(({ name }) => name));
+  return nextRollout.givenUp.filter(({ name }) => !knownNames.has(name)).map(({ name }) => name);
 }

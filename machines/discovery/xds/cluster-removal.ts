@@ -41,13 +41,13 @@ export function withRetained(
   const clusterUse = use();
   const isRunning = isRemovalPending(rollout);
   const excessCount = Math.max(0, remainingClusters.length + addedNames.length - maxRetainedClusters);
-  const all = [
+  const retainedClusters = [
     ...remainingClusters,
     ...addedNames.map((name): RetainedCluster => ({ name, state: 'named', unacknowledged: noNames, stepsLeft: 0 })),
   ];
   return {
     ...rollout,
-    retained: all.map((cluster, index): RetainedCluster => {
+    retained: retainedClusters.map((cluster, index): RetainedCluster => {
       if (index < excessCount) return { ...cluster, state: 'removable', stepsLeft: 0 };
       return index < remainingClusters.length ? cluster : nextState(cluster, clusterUse, isRunning);
     }),
@@ -58,14 +58,15 @@ export function withUseAcknowledged(rollout: Rollout, typeUrl: string, use: () =
   if (!rollout.retained.some(isInUse)) return rollout;
   const clusterUse = use();
   const isRunning = isRemovalPending(rollout);
-  const unacknowledged = clusterUse.unacknowledged.filter((pendingType) => pendingType !== typeUrl);
-  const retained = rollout.retained.map((cluster): RetainedCluster => {
-    if (cluster.state === 'named') return nextState(cluster, { ...clusterUse, unacknowledged }, isRunning);
+  const unacknowledgedTypes = clusterUse.unacknowledged.filter((pendingType) => pendingType !== typeUrl);
+  const retainedClusters = rollout.retained.map((cluster): RetainedCluster => {
+    if (cluster.state === 'named')
+      return nextState(cluster, { ...clusterUse, unacknowledged: unacknowledgedTypes }, isRunning);
     if (cluster.state !== 'unacknowledged') return cluster;
     const pendingTypes = cluster.unacknowledged.filter((pendingType) => pendingType !== typeUrl);
     return nextState(cluster, { ...clusterUse, unacknowledged: pendingTypes }, isRunning);
   });
-  return { ...rollout, retained };
+  return { ...rollout, retained: retainedClusters };
 }
 
 function isInUse({ state }: RetainedCluster): boolean {
@@ -92,14 +93,14 @@ export function isRemovalPending({ retained }: Rollout): boolean {
  * other clusters).
  */
 export function rolloutAfterRemovalStep(rollout: Rollout): Rollout {
-  const retained = rollout.retained.map((cluster): RetainedCluster => {
+  const retainedClusters = rollout.retained.map((cluster): RetainedCluster => {
     const stepsLeft = Math.max(0, cluster.stepsLeft - 1);
     if (cluster.state === 'removable') return { ...cluster, stepsLeft };
     if (cluster.state !== 'lingering') return cluster;
     if (stepsLeft > 0) return { ...cluster, stepsLeft };
     return { name: cluster.name, state: 'removable', unacknowledged: noNames, stepsLeft: stepsToJoin };
   });
-  return { ...rollout, retained };
+  return { ...rollout, retained: retainedClusters };
 }
 
 export function areRemovalsDue({ retained }: Rollout): boolean {
@@ -107,10 +108,10 @@ export function areRemovalsDue({ retained }: Rollout): boolean {
 }
 
 /** Names that became removable early because the client keeps too many. */
-export function namesEvictedBetween(previous: Rollout, next: Rollout): readonly string[] {
-  if (next.retained.length <= maxRetainedClusters) return noNames;
-  const removable = new Set(removableClusters(previous));
-  return removableClusters(next).filter((name) => !removable.has(name));
+export function namesEvictedBetween(previousRollout: Rollout, nextRollout: Rollout): readonly string[] {
+  if (nextRollout.retained.length <= maxRetainedClusters) return noNames;
+  const removableNames = new Set(removableClusters(previousRollout));
+  return removableClusters(nextRollout).filter((name) => !removableNames.has(name));
 }
 
 export function removableClusters({ retained }: Rollout): readonly string[] {
@@ -118,6 +119,6 @@ export function removableClusters({ retained }: Rollout): readonly string[] {
 }
 
 export function withoutRemovable(rollout: Rollout): Rollout {
-  const retained = rollout.retained.filter(({ state }) => state !== 'removable');
-  return retained.length === rollout.retained.length ? rollout : { ...rollout, retained };
+  const retainedClusters = rollout.retained.filter(({ state }) => state !== 'removable');
+  return retainedClusters.length === rollout.retained.length ? rollout : { ...rollout, retained: retainedClusters };
 }

@@ -118,7 +118,7 @@ export function limitedClusters({ newClusters }: Rollout): readonly string[] {
   return newClusters.filter(({ stepsLeft }) => stepsLeft > 0).map(({ name }) => name);
 }
 
-export function isWaiting({ held }: Rollout): boolean {
+export function hasWaitingResources({ held }: Rollout): boolean {
   return held.some(({ clusters }) => clusters.length > 0);
 }
 
@@ -134,10 +134,10 @@ export function awaitedClusters({ held }: Rollout, typeUrl?: string): readonly s
 /** For a client that has clusters but requests none: an Envoy that reconnects while a cluster warms. */
 export function withUnknownClusters(rollout: Rollout): Rollout {
   if (rollout.newClusters.some(({ name }) => name === anyCluster)) return rollout;
-  return settleRollout({ ...rollout, newClusters: [...rollout.newClusters, unsent(anyCluster)] });
+  return settleRollout({ ...rollout, newClusters: [...rollout.newClusters, unsentCluster(anyCluster)] });
 }
 
-function unsent(name: string): NewCluster {
+function unsentCluster(name: string): NewCluster {
   return { name, state: 'unsent', needs: 'acknowledgement', assignment: '', nonce: '', stepsLeft: 0 };
 }
 
@@ -146,23 +146,23 @@ export function withClustersSent(
   { nonce, added, updated, searchSteps, sentAgain, absent }: ClustersSent,
 ): Rollout {
   if (added.length + updated.length + sentAgain.length + absent.length === 0) return rollout;
-  const current = new Map(rollout.newClusters.map((cluster) => [cluster.name, cluster]));
-  const updating = updated.filter((name) => isUpdatable(current.get(name)));
-  const replacedNames = new Set([...absent, ...updating]);
+  const clusterByName = new Map(rollout.newClusters.map((cluster) => [cluster.name, cluster]));
+  const updatingNames = updated.filter((name) => isUpdatable(clusterByName.get(name)));
+  const replacedNames = new Set([...absent, ...updatingNames]);
   for (const { name } of added) replacedNames.add(name);
   const resentByName = new Map(sentAgain.map((cluster) => [cluster.name, cluster]));
   const keptClusters = rollout.newClusters
     .filter(({ name }) => !replacedNames.has(name))
     .flatMap((cluster) => {
       const form = resentByName.get(cluster.name);
-      return form === undefined ? [cluster] : sentInForm(cluster, form, nonce);
+      return form === undefined ? [cluster] : clustersAfterResend(cluster, form, nonce);
     });
   const sentClusters = added.flatMap(({ name, needs, assignment }): NewCluster[] => {
-    const stepsLeft = current.get(name)?.stepsLeft ?? 0;
+    const stepsLeft = clusterByName.get(name)?.stepsLeft ?? 0;
     return needs === 'nothing' ? [] : [{ name, state: 'sent', needs, assignment, nonce, stepsLeft }];
   });
   const needs = 'acknowledgement';
-  for (const name of updating) {
+  for (const name of updatingNames) {
     const stepsLeft = name === anyCluster ? searchSteps : 0;
     sentClusters.push({ name, state: 'updating', needs, assignment: '', nonce, stepsLeft });
   }
@@ -170,7 +170,7 @@ export function withClustersSent(
 }
 
 /** A cluster that the client does not use yet is sent in another version, which replaces the one that it warms or rejected. */
-function sentInForm(cluster: NewCluster, { needs, assignment }: SentCluster, nonce: string): NewCluster[] {
+function clustersAfterResend(cluster: NewCluster, { needs, assignment }: SentCluster, nonce: string): NewCluster[] {
   if (cluster.state === 'rejected')
     return needs === 'nothing' ? [] : [{ ...cluster, state: 'sent', needs, assignment, nonce }];
   // The acknowledgement of the response with the first version arrives when either version is usable.
@@ -178,7 +178,7 @@ function sentInForm(cluster: NewCluster, { needs, assignment }: SentCluster, non
   return [{ ...cluster, needs, assignment }];
 }
 
-/** A cluster that the client warms for the first time is no update, see {@link sentInForm}. */
+/** A cluster that the client warms for the first time is no update, see {@link clustersAfterResend}. */
 function isUpdatable(knownCluster: NewCluster | undefined): boolean {
   return knownCluster === undefined || knownCluster.state === 'abandoned' || knownCluster.state === 'updating';
 }
@@ -215,22 +215,22 @@ export function withClustersAcknowledged(rollout: Rollout, request: AdsRequest, 
  * The client has rejected clusters of a response with {@link anyCluster}: it does not have those that its rejection names. Resources that
  * wait for all clusters are generated again.
  *
- * @param sent names of all clusters in the response
+ * @param sentNames names of all clusters in the response
  */
 export function withUnknownRejected(
   rollout: Rollout,
   { nonce, rejection }: AdsRequest,
   watch: Watch | undefined,
-  sent: Iterable<string>,
+  sentNames: Iterable<string>,
 ): Rollout {
   if (rejection === null || nonce === '' || nonce !== watch?.nonceSent || nonce === watch.nonceRejected) return rollout;
   if (!rollout.newClusters.some(({ name, state }) => name === anyCluster && state === 'sent')) return rollout;
   const knownNames = new Set(rollout.newClusters.map(({ name }) => name));
-  const names = [...sent].filter((name) => !knownNames.has(name) && isNamedIn(rejection, name));
+  const names = [...sentNames].filter((name) => !knownNames.has(name) && isNamedIn(rejection, name));
   if (names.length === 0) return rollout;
-  const next = withClustersRemoved(rollout, [anyCluster]);
-  const rejectedClusters = names.map((name): NewCluster => ({ ...unsent(name), state: 'rejected', nonce }));
-  return { ...next, newClusters: [...next.newClusters, ...rejectedClusters] };
+  const nextRollout = withClustersRemoved(rollout, [anyCluster]);
+  const rejectedClusters = names.map((name): NewCluster => ({ ...unsentCluster(name), state: 'rejected', nonce }));
+  return { ...nextRollout, newClusters: [...nextRollout.newClusters, ...rejectedClusters] };
 }
 
 function countAcknowledged(
@@ -246,37 +246,39 @@ function countAcknowledged(
 /** Envoy: `Error adding/updating cluster(s) NAME: MESSAGE, NAME: MESSAGE`. A message may contain `, ` as well. */
 function isNamedIn(rejection: string, name: string): boolean {
   for (let at = rejection.indexOf(`${name}: `); at >= 0; at = rejection.indexOf(`${name}: `, at + 1)) {
-    const preceding = rejection[at - 1];
-    if (preceding === undefined || preceding === ' ') return true;
+    const precedingCharacter = rejection[at - 1];
+    if (precedingCharacter === undefined || precedingCharacter === ' ') return true;
   }
   return false;
 }
 
 /**
  * @param isGenerated whether a resource was generated: its earlier held state is replaced
- * @param held resources that wait, with their clusters
- * @param notSent those of these clusters that no CDS response contains yet
+ * @param heldResources resources that wait, with their clusters
+ * @param unsentNames those of these clusters that no CDS response contains yet
  */
 export function withHeld(
   rollout: Rollout,
   isGenerated: (resource: HeldResource) => boolean,
-  held: readonly HeldResource[],
-  notSent: readonly string[],
+  heldResources: readonly HeldResource[],
+  unsentNames: readonly string[],
 ): Rollout {
   const keptResources = rollout.held.some(isGenerated) ? rollout.held.filter((one) => !isGenerated(one)) : rollout.held;
-  if (held.length === 0 && keptResources === rollout.held) return rollout;
+  if (heldResources.length === 0 && keptResources === rollout.held) return rollout;
   // The limit begins with the wait, however long the cluster has been warming.
   const awaitedNames = new Set(awaitedClusters(rollout));
-  const newlyAwaited = new Set(held.flatMap(({ clusters }) => clusters).filter((name) => !awaitedNames.has(name)));
-  const restarted = rollout.newClusters.map((cluster) =>
+  const newlyAwaited = new Set(
+    heldResources.flatMap(({ clusters }) => clusters).filter((name) => !awaitedNames.has(name)),
+  );
+  const restartedClusters = rollout.newClusters.map((cluster) =>
     newlyAwaited.has(cluster.name) && cluster.stepsLeft > 0 ? { ...cluster, stepsLeft: 0 } : cluster,
   );
-  const knownNames = new Set(restarted.map(({ name }) => name));
-  const addedClusters = notSent.filter((name) => !knownNames.has(name)).map(unsent);
+  const knownNames = new Set(restartedClusters.map(({ name }) => name));
+  const addedClusters = unsentNames.filter((name) => !knownNames.has(name)).map(unsentCluster);
   return settleRollout({
     ...rollout,
-    newClusters: [...restarted, ...addedClusters],
-    held: [...keptResources, ...held],
+    newClusters: [...restartedClusters, ...addedClusters],
+    held: [...keptResources, ...heldResources],
   });
 }
 
@@ -285,18 +287,22 @@ export function withClustersRemoved(rollout: Rollout, names: readonly string[]):
   const removedNames = new Set(names);
   const newClusters = rollout.newClusters.filter(({ name }) => !removedNames.has(name));
   if (newClusters.length === rollout.newClusters.length) return rollout;
-  const remainingHeld = rollout.held.filter(({ clusters }) => !clusters.some((name) => removedNames.has(name)));
-  return settleRollout({ ...rollout, newClusters, held: remainingHeld });
+  const remainingHeldResources = rollout.held.filter(
+    ({ clusters }) => !clusters.some((name) => removedNames.has(name)),
+  );
+  return settleRollout({ ...rollout, newClusters, held: remainingHeldResources });
 }
 
 /** A reconnected client requests endpoints of clusters that are no longer configured. Resources that wait for all clusters may name them. */
 export function withUnknownRemoved(rollout: Rollout): Rollout {
-  const remainingHeld = rollout.held.filter(({ clusters }) => !clusters.includes(anyCluster));
-  return remainingHeld.length === rollout.held.length ? rollout : settleRollout({ ...rollout, held: remainingHeld });
+  const remainingHeldResources = rollout.held.filter(({ clusters }) => !clusters.includes(anyCluster));
+  return remainingHeldResources.length === rollout.held.length
+    ? rollout
+    : settleRollout({ ...rollout, held: remainingHeldResources });
 }
 
-function removeClusters(rollout: Rollout, usable: (cluster: NewCluster, index: number) => boolean): Rollout {
-  const newClusters = rollout.newClusters.filter((cluster, index) => !usable(cluster, index));
+function removeClusters(rollout: Rollout, isUsable: (cluster: NewCluster, index: number) => boolean): Rollout {
+  const newClusters = rollout.newClusters.filter((cluster, index) => !isUsable(cluster, index));
   return newClusters.length === rollout.newClusters.length ? rollout : settleRollout({ ...rollout, newClusters });
 }
 
@@ -306,9 +312,9 @@ function removeClusters(rollout: Rollout, usable: (cluster: NewCluster, index: n
  */
 export function settleRollout(rollout: Rollout): Rollout {
   const { newClusters, held } = rollout;
-  const unusable = new Set(newClusters.filter(isUnusable).map(({ name }) => name));
+  const unusableNames = new Set(newClusters.filter(isUnusable).map(({ name }) => name));
   const waitingResources = held.map((one): HeldResource => {
-    const clusters = one.clusters.filter((name) => unusable.has(name));
+    const clusters = one.clusters.filter((name) => unusableNames.has(name));
     return clusters.length === one.clusters.length ? one : { ...one, clusters };
   });
   const awaitedNames = new Set(waitingResources.flatMap(({ clusters }) => clusters));

@@ -75,7 +75,7 @@ export function charactersIn(list: Names): number {
   return length;
 }
 
-function cachedResult(cache: Results, one: Names, other: Names, work: () => Names): Names {
+function cachedResult(cache: Results, one: Names, other: Names, compute: () => Names): Names {
   let results = cache.get(one);
   if (results === undefined) {
     results = new WeakMap();
@@ -83,7 +83,7 @@ function cachedResult(cache: Results, one: Names, other: Names, work: () => Name
   }
   let result = results.get(other)?.deref();
   if (result === undefined) {
-    result = work();
+    result = compute();
     results.set(other, new WeakRef(result));
   }
   return result;

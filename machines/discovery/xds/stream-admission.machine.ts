@@ -37,8 +37,8 @@ export const streamAdmissionMachine = setup({
     load: callbackEffect<{ type: never }, undefined>('load'),
   },
   guards: {
-    isOverloaded: ({ event }) => event.type === 'load.measured' && exceeds(event, 1),
-    hasSlack: ({ event }) => event.type === 'load.measured' && !exceeds(event, slack),
+    isOverloaded: ({ event }) => event.type === 'load.measured' && exceedsLoadShare(event, 1),
+    hasSlack: ({ event }) => event.type === 'load.measured' && !exceedsLoadShare(event, slack),
     isFull: ({ event }) => event.type === 'load.measured' && event.isFull,
   },
   actions: {
@@ -96,7 +96,7 @@ export const streamAdmissionMachine = setup({
   },
 });
 
-function exceeds({ turnMs, requests, proxies }: LoadMeasured, share: number): boolean {
+function exceedsLoadShare({ turnMs, requests, proxies }: LoadMeasured, share: number): boolean {
   return turnMs > maxTurnMs * share || requests > maxRequests * share || proxies > maxProxies * share;
 }
 

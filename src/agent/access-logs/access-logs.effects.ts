@@ -60,7 +60,7 @@ function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: A
     const report = (event: Report): void => {
       if (!isStopped) sendBack(event);
     };
-    const stopFollowing = budget.follow((isCongested) =>
+    const unsubscribe = budget.subscribe((isCongested) =>
       report({ type: isCongested ? 'access-logs.congested' : 'access-logs.relieved' }),
     );
     const acceptCall = (call: ServerCall): void => {
@@ -73,16 +73,16 @@ function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: A
     };
     const options = { methods: new Map([[method, acceptCall]]), limits: serverLimits, ...(ownership && { ownership }) };
     GrpcSocketServer.listen(input.socket, options).then(
-      (listening) => {
-        server = listening;
-        if (isStopped) listening.close();
+      (startedServer) => {
+        server = startedServer;
+        if (isStopped) startedServer.close();
         else report({ type: 'access-log-socket.listening', socket: input.socket });
       },
       (error: unknown) => report({ type: 'access-log-socket.closed', reason: explainInOneLine(error) }),
     );
     return () => {
       isStopped = true;
-      stopFollowing();
+      unsubscribe();
       server?.close();
     };
   });
@@ -95,15 +95,15 @@ async function receive(call: ServerCall, metrics: MeshMetrics, budget: ReadingBu
     const { logName, entries } = readLogMessage(bytes.subarray(5));
     if (logName !== undefined) rules = rulesOf(logName);
     if (rules === undefined) throw new GrpcError('INVALID_ARGUMENT', 'log name is not one of standard metrics');
-    for (const entry of entries) metrics.take(entry, rules);
+    for (const entry of entries) metrics.recordEntry(entry, rules);
   };
   try {
     // Keep the stream open after an error in the loop, to send the status.
     for await (const chunk of call.stream.iterator({ destroyOnReturn: false })) {
-      const began = performance.now();
+      const startedAtMs = performance.now();
       reader.push(chunk as Buffer, takeMessage);
       // Pauses Envoy's stream through HTTP/2 flow control.
-      await budget.spend(performance.now() - began);
+      await budget.spend(performance.now() - startedAtMs);
     }
     call.end('OK');
     return '';
@@ -111,7 +111,7 @@ async function receive(call: ServerCall, metrics: MeshMetrics, budget: ReadingBu
     const isRefused = error instanceof GrpcError;
     // Other errors concern the connection, which Envoy reopens.
     if (!isRefused && !(error instanceof WireError)) return '';
-    metrics.lost(isRefused && error.code === 'RESOURCE_EXHAUSTED' ? 'too long' : 'invalid');
+    metrics.countLost(isRefused && error.code === 'RESOURCE_EXHAUSTED' ? 'too long' : 'invalid');
     call.end(isRefused ? error.code : 'INVALID_ARGUMENT', messageOf(error));
     return messageOf(error);
   }

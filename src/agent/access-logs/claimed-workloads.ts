@@ -11,7 +11,7 @@ export class ClaimedWorkloads {
   admit(spiffeId: string, claim: PeerClaim): boolean {
     let claims = this.#claims.get(spiffeId);
     if (claims === undefined) {
-      if (this.#claims.size >= maxIdentities) this.forget();
+      if (this.#claims.size >= maxIdentities) this.clear();
       claims = new Set();
       this.#claims.set(spiffeId, claims);
     }
@@ -24,7 +24,7 @@ export class ClaimedWorkloads {
   }
 
   /** Called when idle label sets are removed, because workloads are replaced over time. */
-  forget(): void {
+  clear(): void {
     this.#claims.clear();
   }
 }

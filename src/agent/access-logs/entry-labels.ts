@@ -14,7 +14,7 @@ export type Labels = Readonly<Partial<Record<StandardLabel, string>>>;
 export type PeerOutcome = 'believed' | 'none' | 'malformed' | 'foreign' | 'excess';
 
 /** Decides whether to use a peer's claim; limits the number of workloads per identity. */
-export type AdmitClaim = (spiffeId: string, claim: PeerClaim) => boolean;
+export type ClaimAdmission = (spiffeId: string, claim: PeerClaim) => boolean;
 
 export interface EntryLabels {
   readonly labels: Labels;
@@ -34,7 +34,7 @@ export function labelsOf(
   entry: AccessLogEntry,
   reporter: Reporter,
   localWorkload: WorkloadLabelValues,
-  admit: AdmitClaim,
+  admit: ClaimAdmission,
 ): EntryLabels {
   const commonLabels = { reporter, ...serviceLabels(entry), ...protocolLabels(entry) };
   if (reporter === 'source') {
@@ -73,15 +73,15 @@ const unknownWorkload: WorkloadLabelValues = {
 /** The namespace is that of the certificate. The claim is accepted only if its namespace and account match it. */
 function peerOf(
   { peerUri, claim }: AccessLogEntry,
-  admit: AdmitClaim,
+  admit: ClaimAdmission,
 ): { outcome: PeerOutcome; workload: WorkloadLabelValues } {
-  const certified = peerUri === '' ? undefined : accountOf(peerUri);
-  const anonymous = { ...unknownWorkload, ...(certified && { namespace: certified.namespace }) };
-  const result = (peerOutcome: PeerOutcome) => ({ outcome: peerOutcome, workload: anonymous });
+  const certifiedAccount = peerUri === '' ? undefined : accountOf(peerUri);
+  const unnamedWorkload = { ...unknownWorkload, ...(certifiedAccount && { namespace: certifiedAccount.namespace }) };
+  const result = (peerOutcome: PeerOutcome) => ({ outcome: peerOutcome, workload: unnamedWorkload });
   if (claim === '' || claim === '-') return result('none');
   const claimedWorkload = peerClaimIn(claim);
   if (claimedWorkload === undefined) return result('malformed');
-  if (certified?.namespace !== claimedWorkload.namespace || certified.account !== claimedWorkload.account)
+  if (certifiedAccount?.namespace !== claimedWorkload.namespace || certifiedAccount.account !== claimedWorkload.account)
     return result('foreign');
   if (!admit(peerUri, claimedWorkload)) return result('excess');
   return { outcome: 'believed', workload: claimedWorkload };
@@ -140,9 +140,9 @@ function serviceLabels({ route, cluster, services }: AccessLogEntry): Labels {
   if (route === 'block_all') return namedService('BlackHoleCluster');
   if (route === 'allow_any') return namedService('PassthroughCluster');
   if (clustersWithoutService.has(cluster)) return namedService(cluster);
-  const [first] = servicesIn(services);
-  if (first === undefined) return namedService(unknownLabel);
-  const { host, name, namespace } = first;
+  const [firstService] = parseServices(services);
+  if (firstService === undefined) return namedService(unknownLabel);
+  const { host, name, namespace } = firstService;
   return {
     destination_service: host || unknownLabel,
     destination_service_name: name || host.split('.')[0] || unknownLabel,
@@ -158,7 +158,7 @@ function namedService(name: string): Labels {
   };
 }
 
-function servicesIn(json: string): { host: string; name: string; namespace: string }[] {
+function parseServices(json: string): { host: string; name: string; namespace: string }[] {
   if (json === '' || json === '-') return [];
   try {
     const parsedServices: unknown = JSON.parse(json);
@@ -184,26 +184,26 @@ function protocolLabels({ protocol, contentType, code, grpcStatus, flags }: Acce
 /** Labels of the series that counts label sets beyond the limit. They have few values, but are sufficient for error rates. */
 export function overflowLabelsOf(labels: Labels): Labels {
   const retainedLabels: readonly string[] = ['reporter', 'request_protocol', 'connection_security_policy'];
-  const folded = Object.entries(labels).map(([label, value]) => [
+  const overflowEntries = Object.entries(labels).map(([label, value]) => [
     label,
     retainedLabels.includes(label) ? value : unknownLabel,
   ]);
   const { response_code: code } = labels;
   return {
-    ...Object.fromEntries(folded),
+    ...Object.fromEntries(overflowEntries),
     ...(code !== undefined && { response_code: `${code[0]}xx`, grpc_response_status: '' }),
   };
 }
 
 /** @param values of the rules' expressions, by number */
 export function labelText(labels: Labels, rule: MetricRule | undefined, values: readonly string[]): string {
-  const all = new Map<string, string>(Object.entries(labels));
-  for (const label of rule?.removed ?? []) all.delete(label);
+  const valueByLabel = new Map<string, string>(Object.entries(labels));
+  for (const label of rule?.removed ?? []) valueByLabel.delete(label);
   for (const [label, value] of Object.entries(rule?.set ?? {})) {
-    all.set(labelName(label), 'text' in value ? value.text : values[value.tag] || unknownLabel);
+    valueByLabel.set(labelName(label), 'text' in value ? value.text : values[value.tag] || unknownLabel);
   }
   let text = '';
-  for (const [label, value] of all) text += `${text === '' ? '' : ','}${label}="${escapeLabel(value)}"`;
+  for (const [label, value] of valueByLabel) text += `${text === '' ? '' : ','}${label}="${escapeLabel(value)}"`;
   return text;
 }
 
@@ -216,6 +216,8 @@ function labelName(label: string): string {
 const maxValueLength = 256;
 
 function escapeLabel(value: string): string {
-  const truncated = value.length > maxValueLength ? value.slice(0, maxValueLength) : value;
-  return /["\\\n]/.test(truncated) ? truncated.replace(/[\\"]/g, '\\$&').replace(/\n/g, '\\n') : truncated;
+  const truncatedValue = value.length > maxValueLength ? value.slice(0, maxValueLength) : value;
+  return /["\\\n]/.test(truncatedValue)
+    ? truncatedValue.replace(/[\\"]/g, '\\$&').replace(/\n/g, '\\n')
+    : truncatedValue;
 }

@@ -58,9 +58,9 @@ export function readLogMessage(bytes: Buffer): LogMessage {
     const field = cursor.tag();
     if (field === tag(1, 2)) {
       logName ??= '';
-      cursor.within(readIdentifier);
-    } else if (field === tag(2, 2)) cursor.within(readEntries('http'));
-    else if (field === tag(3, 2)) cursor.within(readEntries('tcp'));
+      cursor.readMessage(readIdentifier);
+    } else if (field === tag(2, 2)) cursor.readMessage(readEntries('http'));
+    else if (field === tag(3, 2)) cursor.readMessage(readEntries('tcp'));
     else cursor.skip(field);
   }
   return { logName, entries };
@@ -88,20 +88,20 @@ function emptyEntry(protocol: AccessLogEntry['protocol']): AccessLogEntry {
     services: '',
     upstreamPeer: '',
     upstreamLocal: '',
-    values: noValues,
+    values: emptyValues,
   };
 }
 
-const noValues: string[] = [];
+const emptyValues: string[] = [];
 
 function readEntry(cursor: WireCursor, protocol: AccessLogEntry['protocol']): AccessLogEntry {
   const entry = emptyEntry(protocol);
-  cursor.within(() => {
+  cursor.readMessage(() => {
     const field = cursor.tag();
-    if (field === tag(1, 2)) cursor.within(() => readCommon(cursor, entry));
-    else if (protocol === 'tcp' && field === tag(2, 2)) cursor.within(() => readConnection(cursor, entry));
-    else if (protocol === 'http' && field === tag(3, 2)) cursor.within(() => readRequest(cursor, entry));
-    else if (protocol === 'http' && field === tag(4, 2)) cursor.within(() => readResponse(cursor, entry));
+    if (field === tag(1, 2)) cursor.readMessage(() => readCommon(cursor, entry));
+    else if (protocol === 'tcp' && field === tag(2, 2)) cursor.readMessage(() => readConnection(cursor, entry));
+    else if (protocol === 'http' && field === tag(3, 2)) cursor.readMessage(() => readRequest(cursor, entry));
+    else if (protocol === 'http' && field === tag(4, 2)) cursor.readMessage(() => readResponse(cursor, entry));
     else cursor.skip(field);
   });
   return entry;
@@ -111,7 +111,7 @@ function readCommon(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   switch (field) {
     case tag(4, 2):
-      cursor.within(() => readTls(cursor, entry));
+      cursor.readMessage(() => readTls(cursor, entry));
       return;
     case tag(5, 2):
       entry.startMs = readTime(cursor);
@@ -170,9 +170,9 @@ function readCertificate(cursor: WireCursor): string {
       if (spiffeUri === '' && uri.startsWith('spiffe://')) spiffeUri = uri;
     } else cursor.skip(field);
   };
-  cursor.within(() => {
+  cursor.readMessage(() => {
     const field = cursor.tag();
-    if (field === tag(1, 2)) cursor.within(readName);
+    if (field === tag(1, 2)) cursor.readMessage(readName);
     else cursor.skip(field);
   });
   return spiffeUri;
@@ -181,7 +181,7 @@ function readCertificate(cursor: WireCursor): string {
 /** `Timestamp` or `Duration`, in milliseconds. */
 function readTime(cursor: WireCursor): number {
   let ms = 0;
-  cursor.within(() => {
+  cursor.readMessage(() => {
     const field = cursor.tag();
     if (field === tag(1, 0)) ms += cursor.varint() * 1e3;
     else if (field === tag(2, 0)) ms += cursor.varint() / 1e6;
@@ -224,7 +224,7 @@ export const flagNames: Readonly<Record<number, string>> = {
 
 function readFlags(cursor: WireCursor): string {
   let flags = '';
-  cursor.within(() => {
+  cursor.readMessage(() => {
     const field = cursor.tag();
     const name = flagNames[field >>> 3];
     if (name !== undefined) flags = flags === '' ? name : `${flags},${name}`;
@@ -235,7 +235,7 @@ function readFlags(cursor: WireCursor): string {
 
 function readPair(cursor: WireCursor, readValue: (key: string) => void): void {
   let key = '';
-  cursor.within(() => {
+  cursor.readMessage(() => {
     const field = cursor.tag();
     if (field === tag(1, 2)) key = cursor.text();
     else if (field === tag(2, 2)) readValue(key);
@@ -252,11 +252,11 @@ function readFilterState(cursor: WireCursor, entry: AccessLogEntry): void {
   };
   const readAny = (): void => {
     const field = cursor.tag();
-    if (field === tag(2, 2)) cursor.within(readText);
+    if (field === tag(2, 2)) cursor.readMessage(readText);
     else cursor.skip(field);
   };
   readPair(cursor, (key) => {
-    if (key === peerStateKey) cursor.within(readAny);
+    if (key === peerStateKey) cursor.readMessage(readAny);
     else cursor.text();
   });
 }
@@ -269,7 +269,7 @@ function readCustomTag(cursor: WireCursor, entry: AccessLogEntry): void {
     else if (key === entryTags.upstreamPeer) entry.upstreamPeer = value;
     else if (key === entryTags.upstreamLocal) entry.upstreamLocal = value;
     else if (/^t\d{1,2}$/.test(key) && Number(key.slice(1)) < maxExpressions) {
-      if (entry.values === noValues) entry.values = [];
+      if (entry.values === emptyValues) entry.values = [];
       entry.values[Number(key.slice(1))] = value;
     }
   });
@@ -298,7 +298,7 @@ function readRequest(cursor: WireCursor, entry: AccessLogEntry): void {
 function readResponse(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   if (field === tag(1, 2)) {
-    cursor.within(() => {
+    cursor.readMessage(() => {
       const innerField = cursor.tag();
       if (innerField === tag(1, 0)) entry.code = cursor.varint();
       else cursor.skip(innerField);

@@ -5,7 +5,7 @@ import { logNameOf, type Reporter, type StreamRules } from '../../model/standard
 import { rulesOf } from './known-rules.ts';
 import { type AccessLogEntry, readLogMessage } from './log-entries.ts';
 import { MeshMetrics, type MeshMetricsOptions } from './mesh-metrics.ts';
-import type { Folding } from './metric-table.ts';
+import type { Overflow } from './metric-table.ts';
 
 const localWorkload = {
   workload: 'reviews-v1',
@@ -29,7 +29,7 @@ const clientId = 'spiffe://cluster.local/ns/shop/sa/web';
 
 class MetricsFixture {
   nowMs = 0;
-  readonly foldings: Folding[] = [];
+  readonly foldings: Overflow[] = [];
   readonly metrics: MeshMetrics;
 
   constructor(options: Partial<MeshMetricsOptions> = {}) {
@@ -46,7 +46,7 @@ class MetricsFixture {
   take(reporter: Reporter, entry: Partial<AccessLogEntry>, metrics: StreamRules['metrics'] = {}): void {
     const [emptyEntry] = readLogMessage(Buffer.from([18, 2, 10, 0])).entries;
     const protocol = entry.protocol ?? 'http';
-    this.metrics.take(
+    this.metrics.recordEntry(
       { ...emptyEntry!, code: 200, startMs: 2_000, ...entry, protocol },
       rulesOf(logNameOf({ reporter, metrics }))!,
     );

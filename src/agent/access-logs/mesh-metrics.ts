@@ -9,7 +9,7 @@ import type { StreamRules } from '../../model/standard-metrics/stream-rules.ts';
 import { ClaimedWorkloads } from './claimed-workloads.ts';
 import { labelsOf, labelText, overflowLabelsOf, type PeerOutcome } from './entry-labels.ts';
 import { type AccessLogEntry, logTypes } from './log-entries.ts';
-import { defaultTableLimits, type Folding, MetricTable, type Series, type TableLimits } from './metric-table.ts';
+import { defaultTableLimits, MetricTable, type Overflow, type Series, type TableLimits } from './metric-table.ts';
 import { TcpConnections } from './tcp-connections.ts';
 
 export interface MeshMetricsOptions {
@@ -22,20 +22,20 @@ export interface MeshMetricsOptions {
   readonly now?: () => number;
   /** Milliseconds since 1970. */
   readonly startedAtMs?: number;
-  readonly onFolding?: (folding: Folding) => void;
+  readonly onFolding?: (folding: Overflow) => void;
 }
 
 /** The series in which entries with the same fields are counted. */
-interface Resolved {
+interface ResolvedSeries {
   readonly series: ReadonlyMap<StandardMetricId, Series>;
   readonly peer: PeerOutcome | undefined;
   /** Monotonic milliseconds until which the overflow series is used without another attempt. */
-  readonly untilMs: number;
+  readonly validUntilMs: number;
 }
 
 const overflowRetryMs = 1_000;
 
-const resolvedPerSet = 2;
+const cacheEntriesPerLabelSet = 2;
 const maxConnections = 20_000;
 
 const noValues: readonly string[] = [];
@@ -54,8 +54,8 @@ export class MeshMetrics {
   readonly #connections: TcpConnections;
   readonly #claims = new ClaimedWorkloads();
   readonly #admit = (id: string, claim: PeerClaim): boolean => this.#claims.admit(id, claim);
-  readonly #maxResolved: number;
-  #resolvedByRules = new WeakMap<StreamRules, Map<string, Resolved>>();
+  readonly #maxCacheEntries: number;
+  #resolvedByRules = new WeakMap<StreamRules, Map<string, ResolvedSeries>>();
   readonly #peers = new Map<PeerOutcome, number>();
   #entries = 0;
   readonly #lostByReason = new Map<string, number>();
@@ -68,16 +68,16 @@ export class MeshMetrics {
     startedAtMs,
     ...options
   }: MeshMetricsOptions) {
-    const all = { ...defaultTableLimits, ...limits };
+    const tableLimits = { ...defaultTableLimits, ...limits };
     this.#localWorkload = localWorkload;
     this.#now = now;
     this.#version = version;
-    this.#table = new MetricTable(all, now, options.onFolding ?? (() => {}));
+    this.#table = new MetricTable(tableLimits, now, options.onFolding ?? (() => {}));
     this.#connections = new TcpConnections(options.maxConnections ?? maxConnections, startedAtMs ?? Date.now());
-    this.#maxResolved = all.maxLabelSets * resolvedPerSet;
+    this.#maxCacheEntries = tableLimits.maxLabelSets * cacheEntriesPerLabelSet;
   }
 
-  take(entry: AccessLogEntry, rules: StreamRules): void {
+  recordEntry(entry: AccessLogEntry, rules: StreamRules): void {
     this.#entries++;
     // With an EnvoyFilter, Envoy may log a request several times; only the last entry counts.
     const isPartial = entry.type === logTypes.downstreamStart || entry.type === logTypes.downstreamPeriodic;
@@ -89,36 +89,36 @@ export class MeshMetrics {
   }
 
   /** @param reason a fixed label value */
-  lost(reason: string, count = 1): void {
+  countLost(reason: string, count = 1): void {
     this.#lostByReason.set(reason, (this.#lostByReason.get(reason) ?? 0) + count);
   }
 
-  #takeRequest({ durationMs, received, sent }: AccessLogEntry, series: Resolved['series']): void {
+  #takeRequest({ durationMs, received, sent }: AccessLogEntry, series: ResolvedSeries['series']): void {
     this.#count(series, 'REQUEST_COUNT', 1);
     this.#observe(series, 'REQUEST_DURATION', durationMs);
     this.#observe(series, 'REQUEST_SIZE', received);
     this.#observe(series, 'RESPONSE_SIZE', sent);
   }
 
-  #takeConnection(entry: AccessLogEntry, series: Resolved['series']): void {
-    const { opened, closed, sent, received } = this.#connections.take(entry);
+  #takeConnection(entry: AccessLogEntry, series: ResolvedSeries['series']): void {
+    const { opened, closed, sent, received } = this.#connections.recordEntry(entry);
     this.#count(series, 'TCP_OPENED_CONNECTIONS', opened);
     this.#count(series, 'TCP_SENT_BYTES', sent);
     this.#count(series, 'TCP_RECEIVED_BYTES', received);
     this.#count(series, 'TCP_CLOSED_CONNECTIONS', closed);
   }
 
-  #count(series: Resolved['series'], id: StandardMetricId, amount: number): void {
+  #count(series: ResolvedSeries['series'], id: StandardMetricId, amount: number): void {
     const counterLabels = series.get(id);
     if (counterLabels !== undefined) this.#table.count(standardMetrics[id].name, counterLabels, amount);
   }
 
-  #observe(series: Resolved['series'], id: StandardMetricId, value: number): void {
+  #observe(series: ResolvedSeries['series'], id: StandardMetricId, value: number): void {
     const histogramLabels = series.get(id);
     if (histogramLabels !== undefined) this.#table.observe(standardMetrics[id].name, histogramLabels, value);
   }
 
-  #resolve(entry: AccessLogEntry, rules: StreamRules): Resolved {
+  #resolve(entry: AccessLogEntry, rules: StreamRules): ResolvedSeries {
     let resolvedSeries = this.#resolvedByRules.get(rules);
     if (resolvedSeries === undefined) {
       resolvedSeries = new Map();
@@ -128,26 +128,26 @@ export class MeshMetrics {
     const cachedSeries = resolvedSeries.get(key);
     if (cachedSeries !== undefined && this.#isCurrent(cachedSeries)) return cachedSeries;
     const newSeries = this.#resolveUncached(entry, rules);
-    if (resolvedSeries.size >= this.#maxResolved) resolvedSeries.clear();
+    if (resolvedSeries.size >= this.#maxCacheEntries) resolvedSeries.clear();
     resolvedSeries.set(key, newSeries);
     return newSeries;
   }
 
-  #isCurrent({ series, untilMs }: Resolved): boolean {
+  #isCurrent({ series, validUntilMs }: ResolvedSeries): boolean {
     for (const entry of series.values()) if (entry.isEvicted) return false;
-    return untilMs === Number.POSITIVE_INFINITY || this.#now() < untilMs;
+    return validUntilMs === Number.POSITIVE_INFINITY || this.#now() < validUntilMs;
   }
 
-  #resolveUncached(entry: AccessLogEntry, rules: StreamRules): Resolved {
+  #resolveUncached(entry: AccessLogEntry, rules: StreamRules): ResolvedSeries {
     const { labels, peer } = labelsOf(entry, rules.reporter, this.#localWorkload, this.#admit);
-    const plain = labelText(labels, undefined, noValues);
-    const ids = (entry.protocol === 'http' ? requestMetrics : tcpMetrics).filter(
+    const defaultLabelText = labelText(labels, undefined, noValues);
+    const metricIds = (entry.protocol === 'http' ? requestMetrics : tcpMetrics).filter(
       (id) => rules.metrics[id]?.disabled !== true,
     );
-    const series = ids.map((id): [StandardMetricId, Series] => {
+    const series = metricIds.map((id): [StandardMetricId, Series] => {
       const rule = rules.metrics[id];
       const metric: StandardMetric = standardMetrics[id];
-      const text = rule === undefined ? plain : labelText(labels, rule, entry.values);
+      const text = rule === undefined ? defaultLabelText : labelText(labels, rule, entry.values);
       const overflow = (): string =>
         labelText(overflowLabelsOf(labels), rule?.removed && { removed: rule.removed }, noValues);
       return [id, this.#table.series(metric, text, overflow)];
@@ -156,12 +156,12 @@ export class MeshMetrics {
     return {
       series: new Map(series),
       peer,
-      untilMs: isFolded ? this.#now() + overflowRetryMs : Number.POSITIVE_INFINITY,
+      validUntilMs: isFolded ? this.#now() + overflowRetryMs : Number.POSITIVE_INFINITY,
     };
   }
 
   *text(): Generator<string> {
-    if (this.#table.evictIdle() > 0) this.#claims.forget();
+    if (this.#table.evictIdle() > 0) this.#claims.clear();
     yield `# HELP istio_build Always 1: version of a component.\n# TYPE istio_build gauge\nistio_build{component="proxy",tag="${this.#version}"} 1\n`;
     yield* this.#table.text();
     yield `# HELP istio_agent_access_log_entries_total Access log entries received from Envoy.\n# TYPE istio_agent_access_log_entries_total counter\nistio_agent_access_log_entries_total ${this.#entries}\n`;
@@ -175,7 +175,7 @@ export class MeshMetrics {
     for (const { metric, labelSets } of state) yield `istio_agent_metric_label_sets{metric="${metric}"} ${labelSets}\n`;
     yield '# HELP istio_agent_metric_folded_total Observations counted without their labels, because the limit of label sets or of the page was reached.\n# TYPE istio_agent_metric_folded_total counter\n';
     for (const { metric, folded } of state) yield `istio_agent_metric_folded_total{metric="${metric}"} ${folded}\n`;
-    yield `# HELP istio_agent_metric_label_sets_evicted_total Label sets removed because nothing used them.\n# TYPE istio_agent_metric_label_sets_evicted_total counter\nistio_agent_metric_label_sets_evicted_total ${this.#table.evicted}\n`;
+    yield `# HELP istio_agent_metric_label_sets_evicted_total Label sets removed because nothing used them.\n# TYPE istio_agent_metric_label_sets_evicted_total counter\nistio_agent_metric_label_sets_evicted_total ${this.#table.evictedSeriesCount}\n`;
     yield `# HELP istio_agent_tcp_connections_tracked Open TCP connections whose bytes are counted.\n# TYPE istio_agent_tcp_connections_tracked gauge\nistio_agent_tcp_connections_tracked ${this.#connections.size}\n`;
   }
 }

@@ -33,10 +33,10 @@ interface Family {
   readonly series: Map<string, Series>;
   /** Bounded, because overflow labels have few values. */
   readonly overflow: Map<string, Series>;
-  folded: number;
+  overflowCount: number;
 }
 
-export interface Folding {
+export interface Overflow {
   readonly metric: string;
   readonly reason: 'label sets' | 'page size';
   readonly limit: number;
@@ -49,15 +49,15 @@ const maxOverflowSets = 64;
 export class MetricTable {
   readonly #limits: TableLimits;
   readonly #now: () => number;
-  readonly #onFolding: (folding: Folding) => void;
+  readonly #onOverflow: (folding: Overflow) => void;
   readonly #families = new Map<string, Family>();
   #pageBytes = 0;
   #evictedCount = 0;
 
-  constructor(limits: TableLimits, now: () => number, onFolding: (folding: Folding) => void) {
+  constructor(limits: TableLimits, now: () => number, onOverflow: (folding: Overflow) => void) {
     this.#limits = limits;
     this.#now = now;
-    this.#onFolding = onFolding;
+    this.#onOverflow = onOverflow;
   }
 
   series(
@@ -72,7 +72,7 @@ export class MetricTable {
     const reason = this.#overflowReason(family, bytes);
     if (reason !== undefined) {
       const limit = reason === 'label sets' ? this.#limits.maxLabelSets : this.#limits.maxPageBytes;
-      this.#onFolding({ metric: family.name, reason, limit });
+      this.#onOverflow({ metric: family.name, reason, limit });
       return this.#overflowOf(family, overflowLabels());
     }
     const series = this.#newSeries(family, labels, false);
@@ -84,7 +84,7 @@ export class MetricTable {
   #family({ name, type }: { name: string; type: 'counter' | 'histogram' }): Family {
     let family = this.#families.get(name);
     if (family === undefined) {
-      family = { name, isHistogram: type === 'histogram', series: new Map(), overflow: new Map(), folded: 0 };
+      family = { name, isHistogram: type === 'histogram', series: new Map(), overflow: new Map(), overflowCount: 0 };
       this.#families.set(name, family);
     }
     return family;
@@ -109,28 +109,28 @@ export class MetricTable {
     return (isHistogram ? standardBuckets.length + 3 : 1) * (name.length + labels.length + lineBytes);
   }
 
-  #overflowReason(family: Family, bytes: number): Folding['reason'] | undefined {
-    const reason = this.#isFull(family, bytes);
+  #overflowReason(family: Family, bytes: number): Overflow['reason'] | undefined {
+    const reason = this.#exceededLimit(family, bytes);
     if (reason === undefined) return undefined;
-    return this.evictIdle() > 0 ? this.#isFull(family, bytes) : reason;
+    return this.evictIdle() > 0 ? this.#exceededLimit(family, bytes) : reason;
   }
 
-  #isFull({ series }: Family, bytes: number): Folding['reason'] | undefined {
+  #exceededLimit({ series }: Family, bytes: number): Overflow['reason'] | undefined {
     if (series.size >= this.#limits.maxLabelSets) return 'label sets';
     return this.#pageBytes + bytes > this.#limits.maxPageBytes ? 'page size' : undefined;
   }
 
-  #sweptAtMs = Number.NEGATIVE_INFINITY;
+  #lastEvictionMs = Number.NEGATIVE_INFINITY;
 
   /** Removes expired label sets, at most once per second. */
   evictIdle(): number {
-    const now = this.#now();
-    if (now - this.#sweptAtMs < 1_000) return 0;
-    this.#sweptAtMs = now;
+    const nowMs = this.#now();
+    if (nowMs - this.#lastEvictionMs < 1_000) return 0;
+    this.#lastEvictionMs = nowMs;
     let evictedCount = 0;
     for (const family of this.#families.values()) {
       for (const [labels, series] of family.series) {
-        if (now - series.lastUsedMs < this.#limits.idleMs) continue;
+        if (nowMs - series.lastUsedMs < this.#limits.idleMs) continue;
         series.isEvicted = true;
         family.series.delete(labels);
         this.#pageBytes -= this.#bytesOf(family, labels);
@@ -144,7 +144,7 @@ export class MetricTable {
   count(family: string, series: Series, amount: number): void {
     series.lastUsedMs = this.#now();
     series.value += amount;
-    if (series.isOverflow) this.#families.get(family)!.folded++;
+    if (series.isOverflow) this.#families.get(family)!.overflowCount++;
   }
 
   observe(family: string, series: Series, value: number): void {
@@ -155,12 +155,12 @@ export class MetricTable {
   }
 
   get state(): readonly { metric: string; labelSets: number; folded: number }[] {
-    return [...this.#families.values()].map(({ name, series, folded }) => {
-      return { metric: name, labelSets: series.size, folded };
+    return [...this.#families.values()].map(({ name, series, overflowCount }) => {
+      return { metric: name, labelSets: series.size, folded: overflowCount };
     });
   }
 
-  get evicted(): number {
+  get evictedSeriesCount(): number {
     return this.#evictedCount;
   }
 
@@ -175,11 +175,11 @@ export class MetricTable {
 
 function linesOf(name: string, { labels, value, buckets, sum }: Series): string {
   if (buckets === undefined) return `${name}{${labels}} ${value}\n`;
-  let lines = '';
-  let total = 0;
+  let exposition = '';
+  let cumulativeCount = 0;
   for (const [bucketIndex, bound] of standardBuckets.entries()) {
-    total += buckets[bucketIndex]!;
-    lines += `${name}_bucket{${labels},le="${bound}"} ${total}\n`;
+    cumulativeCount += buckets[bucketIndex]!;
+    exposition += `${name}_bucket{${labels},le="${bound}"} ${cumulativeCount}\n`;
   }
-  return `${lines}${name}_bucket{${labels},le="+Inf"} ${value}\n${name}_sum{${labels}} ${sum}\n${name}_count{${labels}} ${value}\n`;
+  return `${exposition}${name}_bucket{${labels},le="+Inf"} ${value}\n${name}_sum{${labels}} ${sum}\n${name}_count{${labels}} ${value}\n`;
 }

@@ -11,10 +11,10 @@ export const defaultBudget: Budget = { workMs: 250, periodMs: 500 };
 export class ReadingBudget {
   readonly #budget: Budget;
   readonly #now: () => number;
-  #beganAtMs = Number.NEGATIVE_INFINITY;
+  #periodStartMs = Number.NEGATIVE_INFINITY;
   #spentMs = 0;
-  #relief: Promise<void> | undefined;
-  readonly #followers = new Set<(isCongested: boolean) => void>();
+  #nextPeriod: Promise<void> | undefined;
+  readonly #subscribers = new Set<(isCongested: boolean) => void>();
 
   /** @param now monotonic milliseconds */
   constructor(budget: Budget = defaultBudget, now: () => number = () => performance.now()) {
@@ -23,28 +23,28 @@ export class ReadingBudget {
   }
 
   /** @returns unsubscribe function */
-  follow(notify: (isCongested: boolean) => void): () => void {
-    this.#followers.add(notify);
-    return () => this.#followers.delete(notify);
+  subscribe(notify: (isCongested: boolean) => void): () => void {
+    this.#subscribers.add(notify);
+    return () => this.#subscribers.delete(notify);
   }
 
   /** Resolves immediately within the budget, otherwise when the next period starts. */
   async spend(ms: number): Promise<void> {
-    const now = this.#now();
-    if (now - this.#beganAtMs >= this.#budget.periodMs) {
-      this.#beganAtMs = now;
+    const nowMs = this.#now();
+    if (nowMs - this.#periodStartMs >= this.#budget.periodMs) {
+      this.#periodStartMs = nowMs;
       this.#spentMs = 0;
     }
     this.#spentMs += ms;
     if (this.#spentMs < this.#budget.workMs) return;
-    this.#relief ??= this.#wait(this.#beganAtMs + this.#budget.periodMs - now);
-    await this.#relief;
+    this.#nextPeriod ??= this.#wait(this.#periodStartMs + this.#budget.periodMs - nowMs);
+    await this.#nextPeriod;
   }
 
   async #wait(ms: number): Promise<void> {
-    for (const notify of this.#followers) notify(true);
+    for (const notify of this.#subscribers) notify(true);
     await new Promise<void>((resolve) => void setTimeout(resolve, Math.max(1, ms)).unref());
-    this.#relief = undefined;
-    for (const notify of this.#followers) notify(false);
+    this.#nextPeriod = undefined;
+    for (const notify of this.#subscribers) notify(false);
   }
 }

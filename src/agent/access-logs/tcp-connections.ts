@@ -8,19 +8,19 @@ export interface ConnectionChange {
   readonly received: number;
 }
 
-interface Counted {
+interface CountedBytes {
   sent: number;
   received: number;
 }
 
 export class TcpConnections {
-  readonly #max: number;
+  readonly #maxConnections: number;
   readonly #startedAtMs: number;
-  readonly #openConnections = new Map<string, Counted>();
+  readonly #openConnections = new Map<string, CountedBytes>();
 
   /** @param startedAtMs since 1970; the previous agent has counted the earlier bytes of older connections */
-  constructor(max: number, startedAtMs: number) {
-    this.#max = max;
+  constructor(maxConnections: number, startedAtMs: number) {
+    this.#maxConnections = maxConnections;
     this.#startedAtMs = startedAtMs;
   }
 
@@ -28,28 +28,29 @@ export class TcpConnections {
     return this.#openConnections.size;
   }
 
-  take({ streamId, type, sent, received, startMs }: AccessLogEntry): ConnectionChange {
-    const isEnd = type !== logTypes.tcpUpstreamConnected && type !== logTypes.tcpPeriodic;
-    const previous = this.#openConnections.get(streamId);
-    if (isEnd) this.#openConnections.delete(streamId);
-    if (previous !== undefined) {
+  recordEntry({ streamId, type, sent, received, startMs }: AccessLogEntry): ConnectionChange {
+    const isConnectionEnd = type !== logTypes.tcpUpstreamConnected && type !== logTypes.tcpPeriodic;
+    const previousBytes = this.#openConnections.get(streamId);
+    if (isConnectionEnd) this.#openConnections.delete(streamId);
+    if (previousBytes !== undefined) {
       const change = {
-        sent: Math.max(0, sent - previous.sent),
-        received: Math.max(0, received - previous.received),
+        sent: Math.max(0, sent - previousBytes.sent),
+        received: Math.max(0, received - previousBytes.received),
       };
-      previous.sent = Math.max(sent, previous.sent);
-      previous.received = Math.max(received, previous.received);
-      return { opened: 0, closed: isEnd ? 1 : 0, ...change };
+      previousBytes.sent = Math.max(sent, previousBytes.sent);
+      previousBytes.received = Math.max(received, previousBytes.received);
+      return { opened: 0, closed: isConnectionEnd ? 1 : 0, ...change };
     }
     if (startMs !== 0 && startMs < this.#startedAtMs) {
-      if (!isEnd && this.#openConnections.size < this.#max) this.#openConnections.set(streamId, { sent, received });
-      return { opened: 0, closed: isEnd ? 1 : 0, sent: 0, received: 0 };
+      if (!isConnectionEnd && this.#openConnections.size < this.#maxConnections)
+        this.#openConnections.set(streamId, { sent, received });
+      return { opened: 0, closed: isConnectionEnd ? 1 : 0, sent: 0, received: 0 };
     }
-    if (isEnd) return { opened: 1, closed: 1, sent, received };
-    if (this.#openConnections.size >= this.#max) return noChange;
+    if (isConnectionEnd) return { opened: 1, closed: 1, sent, received };
+    if (this.#openConnections.size >= this.#maxConnections) return noConnectionChange;
     this.#openConnections.set(streamId, { sent, received });
     return { opened: 1, closed: 0, sent, received };
   }
 }
 
-const noChange: ConnectionChange = { opened: 0, closed: 0, sent: 0, received: 0 };
+const noConnectionChange: ConnectionChange = { opened: 0, closed: 0, sent: 0, received: 0 };

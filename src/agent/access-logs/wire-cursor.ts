@@ -6,16 +6,16 @@ export class WireError extends Error {}
 export class WireCursor {
   readonly #bytes: Buffer;
   #offset: number;
-  #end: number;
+  #endOffset: number;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
     this.#offset = 0;
-    this.#end = bytes.length;
+    this.#endOffset = bytes.length;
   }
 
   get isAtEnd(): boolean {
-    return this.#offset >= this.#end;
+    return this.#offset >= this.#endOffset;
   }
 
   /** Field number times 8, plus its wire type. */
@@ -28,7 +28,7 @@ export class WireCursor {
     let value = 0;
     let scale = 1;
     for (;;) {
-      if (this.#offset >= this.#end) throw new WireError('field exceeds its message');
+      if (this.#offset >= this.#endOffset) throw new WireError('field exceeds its message');
       const byte = this.#bytes[this.#offset++]!;
       value += (byte & 0x7f) * scale;
       if (byte < 0x80) return value;
@@ -38,18 +38,18 @@ export class WireCursor {
   }
 
   text(): string {
-    const end = this.#length() + this.#offset;
-    const text = this.#bytes.toString('utf8', this.#offset, end);
-    this.#offset = end;
+    const endOffset = this.#length() + this.#offset;
+    const text = this.#bytes.toString('utf8', this.#offset, endOffset);
+    this.#offset = endOffset;
     return text;
   }
 
-  within(read: (cursor: this) => void): void {
-    const outerEnd = this.#end;
-    const end = this.#length() + this.#offset;
-    this.#end = end;
-    while (this.#offset < end) read(this);
-    this.#end = outerEnd;
+  readMessage(read: (cursor: this) => void): void {
+    const outerEnd = this.#endOffset;
+    const endOffset = this.#length() + this.#offset;
+    this.#endOffset = endOffset;
+    while (this.#offset < endOffset) read(this);
+    this.#endOffset = outerEnd;
   }
 
   skip(tag: number): void {
@@ -58,13 +58,13 @@ export class WireCursor {
         this.varint();
         return;
       case WireType.Bit64:
-        this.#leap(8);
+        this.#skipBytes(8);
         return;
       case WireType.LengthDelimited:
-        this.#leap(this.#length());
+        this.#skipBytes(this.#length());
         return;
       case WireType.Bit32:
-        this.#leap(4);
+        this.#skipBytes(4);
         return;
       default:
         throw new WireError('unknown wire type');
@@ -73,12 +73,12 @@ export class WireCursor {
 
   #length(): number {
     const length = this.varint();
-    if (length > this.#end - this.#offset) throw new WireError('field exceeds its message');
+    if (length > this.#endOffset - this.#offset) throw new WireError('field exceeds its message');
     return length;
   }
 
-  #leap(bytes: number): void {
-    if (bytes > this.#end - this.#offset) throw new WireError('field exceeds its message');
+  #skipBytes(bytes: number): void {
+    if (bytes > this.#endOffset - this.#offset) throw new WireError('field exceeds its message');
     this.#offset += bytes;
   }
 }

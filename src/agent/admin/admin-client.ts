@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { messageOf } from '../../runtime/errors.ts';
-import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
+import { rejectUpgrade } from '../../runtime/fences/other-protocol.ts';
 
 export interface AdminResponse {
   readonly status: number;
@@ -77,7 +77,7 @@ export function createAdminClient(host: string, port: number): AdminClient {
           resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') }),
         );
       });
-      refuseOtherProtocol(outgoing, (error) => reject(failure(error)));
+      rejectUpgrade(outgoing, (error) => reject(failure(error)));
       outgoing.on('error', (error) => reject(failure(error)));
       outgoing.end();
     });

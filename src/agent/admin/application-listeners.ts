@@ -22,16 +22,16 @@ export async function whyNoApplicationPort(
   const proxyAddresses = new Set(addresses);
   const applicationPorts = new Set(ports);
   const isServed =
-    anyOf(await getJson(admin, listenersPath), 'listener_statuses', (listener) =>
+    someItemMatches(await getJson(admin, listenersPath), 'listener_statuses', (listener) =>
       [listener.local_address, ...listOf(listener.additional_local_addresses)].some((address) => {
-        const socket = child(address, 'socket_address');
+        const socket = objectField(address, 'socket_address');
         return proxyAddresses.has(String(socket.address)) && applicationPorts.has(Number(socket.port_value));
       }),
     ) ||
-    anyOf(await getJson(admin, inboundPath), 'configs', (listener) => {
-      const { filter_chains: chains } = child(child(listener, 'active_state'), 'listener');
+    someItemMatches(await getJson(admin, inboundPath), 'configs', (listener) => {
+      const { filter_chains: chains } = objectField(objectField(listener, 'active_state'), 'listener');
       return listOf(chains).some((chain) =>
-        applicationPorts.has(Number(child(chain, 'filter_chain_match').destination_port ?? Number.NaN)),
+        applicationPorts.has(Number(objectField(chain, 'filter_chain_match').destination_port ?? Number.NaN)),
       );
     });
   return isServed ? undefined : `no inbound listener for any application port (${ports.join(', ')})`;
@@ -47,11 +47,15 @@ async function getJson(admin: Pick<AdminClient, 'get'>, path: string): Promise<u
 }
 
 /** Validates the response, because another program may use the port. */
-function anyOf(response: unknown, field: string, matches: (item: Record<string, unknown>) => boolean): boolean {
+function someItemMatches(
+  response: unknown,
+  field: string,
+  matches: (item: Record<string, unknown>) => boolean,
+): boolean {
   return isObject(response) && listOf(response[field]).some((item) => isObject(item) && matches(item));
 }
 
-function child(value: unknown, field: string): Record<string, unknown> {
+function objectField(value: unknown, field: string): Record<string, unknown> {
   const fieldValue = isObject(value) ? value[field] : undefined;
   return isObject(fieldValue) ? fieldValue : {};
 }

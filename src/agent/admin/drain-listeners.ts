@@ -15,8 +15,8 @@ export interface DrainEnvironment {
 export function drainListeners({ adminAt, role }: DrainEnvironment) {
   return fromPromise<void, DrainListenersOrder>(async ({ input }) => {
     const admin = adminAt(input.adminPort);
-    const gracefully = role === 'sidecar' ? '/drain_listeners?inboundonly&graceful' : '/drain_listeners?graceful';
-    const orders = input.replaced ? ['/drain_listeners', '/healthcheck/fail'] : ['/healthcheck/fail', gracefully];
-    for (const order of orders) await admin.post(order);
+    const gracefulPath = role === 'sidecar' ? '/drain_listeners?inboundonly&graceful' : '/drain_listeners?graceful';
+    const paths = input.replaced ? ['/drain_listeners', '/healthcheck/fail'] : ['/healthcheck/fail', gracefulPath];
+    for (const path of paths) await admin.post(path);
   });
 }

@@ -28,7 +28,7 @@ export interface ProbeEnvironment {
 }
 
 /** Most epochs become live within this time, in which frequent probes detect that early. */
-const eagerMs = 1_000;
+const eagerPhaseMs = 1_000;
 const eagerPauseMs = 25;
 const pauseMs = 250;
 /** Without a response for this time, the agent reads Envoy's shared memory. */
@@ -54,21 +54,21 @@ export function liveProbe(environment: ProbeEnvironment) {
     if (input.adopted?.live) probe.reportAdopted();
     else {
       if (input.isProbeRequested) void probe.probeNow(false);
-      void probe.rounds(stop.signal);
+      void probe.probeUntilLive(stop.signal);
       void probe.awaitMark(stop.signal);
     }
     return () => stop.abort();
   });
 }
 
-interface Finding {
+interface ProbeFinding {
   readonly live: boolean;
   readonly responded: boolean;
   readonly detail: string;
 }
 
 /** The flag in shared memory shows that the epoch is live; Envoy's main thread is too busy to respond. */
-const liveByMark: Finding = { live: true, responded: false, detail: 'LIVE' };
+const liveByMark: ProbeFinding = { live: true, responded: false, detail: 'LIVE' };
 
 class Probe {
   readonly #environment: ProbeEnvironment;
@@ -76,16 +76,16 @@ class Probe {
   readonly #admin: AdminClient;
   readonly #startedAt = performance.now();
   /** Last time at which Envoy was not live, by the host's clock. */
-  #notLiveAt: number;
+  #lastNotLiveAt: number;
   readonly #report: (event: Report) => void;
   /** The flag in shared memory is `own` if this child has set it. */
-  #mark: 'unseen' | 'clear' | 'own' = 'unseen';
+  #initializingMark: 'unseen' | 'clear' | 'own' = 'unseen';
 
   constructor(environment: ProbeEnvironment, input: ProbeOrder, report: (event: Report) => void) {
     this.#environment = environment;
     this.#input = input;
     this.#admin = environment.adminAt(input.adminPort);
-    this.#notLiveAt = input.startedAtMs;
+    this.#lastNotLiveAt = input.startedAtMs;
     this.#report = report;
   }
 
@@ -93,21 +93,21 @@ class Probe {
     this.#reportPassed();
   }
 
-  async rounds(stopSignal: AbortSignal): Promise<void> {
-    const beganAt = performance.now();
-    let lastReported = '';
+  async probeUntilLive(stopSignal: AbortSignal): Promise<void> {
+    const roundsStartedAt = performance.now();
+    let lastReportedListeners = '';
     while (!stopSignal.aborted) {
       const { live } = await this.#probe();
-      const missingListeners = live ? await this.#missingListeners() : '';
+      const missingListeners = live ? await this.#describeMissingListeners() : '';
       if (live && missingListeners === '') {
         this.#reportPassed();
         return;
       }
-      if (missingListeners !== '' && missingListeners !== lastReported)
+      if (missingListeners !== '' && missingListeners !== lastReportedListeners)
         this.#report({ type: 'probe.incomplete', reason: missingListeners });
-      lastReported = missingListeners;
-      const isEager = performance.now() - beganAt < eagerMs;
-      await sleep(isEager ? eagerPauseMs : pauseMs, undefined, { signal: stopSignal }).catch(() => {});
+      lastReportedListeners = missingListeners;
+      const isEagerPhase = performance.now() - roundsStartedAt < eagerPhaseMs;
+      await sleep(isEagerPhase ? eagerPauseMs : pauseMs, undefined, { signal: stopSignal }).catch(() => {});
     }
   }
 
@@ -116,18 +116,18 @@ class Probe {
     const { epoch, baseId } = this.#input;
     const isMarked = () => (epoch === 0 ? undefined : this.#environment.isMarkedInitializing?.(baseId));
     for (let mark = isMarked(); mark !== undefined && !stopSignal.aborted; mark = isMarked()) {
-      if (mark && this.#mark === 'clear') {
-        this.#mark = 'own';
+      if (mark && this.#initializingMark === 'clear') {
+        this.#initializingMark = 'own';
         return;
       }
-      if (!mark) this.#mark = 'clear';
+      if (!mark) this.#initializingMark = 'clear';
       await sleep(markPauseMs, undefined, { signal: stopSignal }).catch(() => {});
     }
   }
 
-  async probeNow(asItIs: boolean): Promise<void> {
+  async probeNow(acceptsMissingListeners: boolean): Promise<void> {
     const { live, detail } = await this.#probe();
-    const missingListeners = live && !asItIs ? await this.#missingListeners() : '';
+    const missingListeners = live && !acceptsMissingListeners ? await this.#describeMissingListeners() : '';
     if (live && missingListeners === '') this.#reportPassed();
     else this.#report({ type: 'probe.failed', reason: missingListeners || detail });
   }
@@ -140,15 +140,15 @@ class Probe {
   }
 
   /** An Envoy that does not respond may be live and busy. */
-  async #probe(): Promise<Finding> {
+  async #probe(): Promise<ProbeFinding> {
     const requestedAt = hostMs();
-    const pending = probeAdmin(this.#admin, this.#input);
+    const pendingProbe = probeAdmin(this.#admin, this.#input);
     const silentMark = Symbol('silent');
-    const first = await Promise.race([pending, sleep(silentMs, silentMark, { ref: false })]);
-    if (first === silentMark && this.#isLiveByMark()) return liveByMark;
-    const finding = await pending;
+    const firstResult = await Promise.race([pendingProbe, sleep(silentMs, silentMark, { ref: false })]);
+    if (firstResult === silentMark && this.#isLiveByMark()) return liveByMark;
+    const finding = await pendingProbe;
     if (!finding.responded && this.#isLiveByMark()) return liveByMark;
-    if (finding.responded && !finding.live) this.#notLiveAt = requestedAt;
+    if (finding.responded && !finding.live) this.#lastNotLiveAt = requestedAt;
     return finding;
   }
 
@@ -157,15 +157,15 @@ class Probe {
    * Only a flag that appeared during this probe counts.
    */
   #isLiveByMark(): boolean {
-    return this.#mark === 'own' && this.#environment.isMarkedInitializing?.(this.#input.baseId) === false;
+    return this.#initializingMark === 'own' && this.#environment.isMarkedInitializing?.(this.#input.baseId) === false;
   }
 
   #reportPassed(): void {
     const timeToLiveMs = Math.round(performance.now() - this.#startedAt);
-    this.#report({ type: 'probe.passed', timeToLiveMs, unseenMs: hostMs() - this.#notLiveAt });
+    this.#report({ type: 'probe.passed', timeToLiveMs, unseenMs: hostMs() - this.#lastNotLiveAt });
   }
 
-  async #missingListeners(): Promise<string> {
+  async #describeMissingListeners(): Promise<string> {
     const rejectedListeners = this.#input.listeners ? ((await getRejectedListeners(this.#admin)) ?? []) : [];
     if (rejectedListeners.length === 0) return '';
     const [{ name, reason: rejectionReason }] = rejectedListeners as [RefusedListener];
@@ -177,7 +177,7 @@ class Probe {
  * Status 200 of `/ready` alone may come from the parent or another program, and the port may move to the child before the
  * next request. Only `/server_info` contains epoch and state in one response; it is large, so it is requested only after `/ready` succeeds.
  */
-async function probeAdmin(admin: AdminClient, { epoch }: Pick<ProbeOrder, 'epoch'>): Promise<Finding> {
+async function probeAdmin(admin: AdminClient, { epoch }: Pick<ProbeOrder, 'epoch'>): Promise<ProbeFinding> {
   const state = await admin.state();
   if (!state.live) return state;
   try {
@@ -190,7 +190,7 @@ async function probeAdmin(admin: AdminClient, { epoch }: Pick<ProbeOrder, 'epoch
   }
 }
 
-async function describeWait(environment: ProbeEnvironment, finding: Finding): Promise<string> {
+async function describeWait(environment: ProbeEnvironment, finding: ProbeFinding): Promise<string> {
   const { discoveryAddress, xds } = environment;
   if (!finding.responded || !finding.detail.includes('INITIALIZING') || discoveryAddress === undefined) {
     return finding.detail;

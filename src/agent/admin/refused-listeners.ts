@@ -25,17 +25,18 @@ export async function getRejectedListeners(admin: Pick<AdminClient, 'get'>): Pro
 }
 
 /** Validates the response, because another program may use the port. */
-function rejectedListenersIn(dump: unknown): RefusedListener[] | undefined {
-  const configs = fieldOf(dump, 'configs');
+function rejectedListenersIn(configDump: unknown): RefusedListener[] | undefined {
+  const configs = fieldOf(configDump, 'configs');
   // Proto JSON omits an empty list.
-  if (configs === undefined) return typeof dump === 'object' && dump !== null ? [] : undefined;
+  if (configs === undefined) return typeof configDump === 'object' && configDump !== null ? [] : undefined;
   if (!Array.isArray(configs)) return undefined;
   const rejectedListeners = configs.flatMap((listener: unknown) => {
     const name = fieldOf(listener, 'name');
     const error = fieldOf(listener, 'error_state');
     if (typeof name !== 'string' || name === '' || typeof error !== 'object' || error === null) return [];
-    const serves = fieldOf(listener, 'active_state') !== undefined || fieldOf(listener, 'warming_state') !== undefined;
-    return serves ? [] : [{ name, reason: String(fieldOf(error, 'details') ?? '').slice(0, maxReasonLength) }];
+    const isServing =
+      fieldOf(listener, 'active_state') !== undefined || fieldOf(listener, 'warming_state') !== undefined;
+    return isServing ? [] : [{ name, reason: String(fieldOf(error, 'details') ?? '').slice(0, maxReasonLength) }];
   });
   return rejectedListeners
     .sort((listener, other) => (listener.name < other.name ? -1 : 1))

@@ -52,13 +52,16 @@ function createAgent(slowly: 'the stored files' | 'the ports' | 'nothing') {
   const record = {
     directory: folder.path,
     baseIds: [7],
-    requireWritten: () => {},
+    throwIfWriteFailed: () => {},
     read: async () => undefined,
     startRecording: () => {},
   };
-  const storedFiles = { read: () => undefined, settled: slowly === 'the stored files' ? runSlowTask : async () => {} };
+  const storedFiles = {
+    read: () => undefined,
+    waitUntilSettled: slowly === 'the stored files' ? runSlowTask : async () => {},
+  };
   const inheritance: Inheritance = {
-    ...{ table, baseIds, ownership, needed: [], runDir: folder.path, log: silentLogger },
+    ...{ table, baseIds, ownership, requiredNames: [], runDir: folder.path, log: silentLogger },
     record: record as unknown as AgentRecord,
     storedFiles: storedFiles as unknown as StoredFiles,
     binaries: {} as Inheritance['binaries'],

@@ -1,6 +1,6 @@
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import type { HandOver } from '../../../machines/agent/protocol.ts';
-import { isOn } from '../../model/fields/switches.ts';
+import { isSwitchOn } from '../../model/fields/switches.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 import { areHeldBySibling, socketNameOf } from '../envoy/base-ids/base-id-owners.ts';
@@ -19,7 +19,7 @@ export interface Inheritance {
   readonly runDir: string;
   readonly ownership: Ownership;
   readonly storedFiles: StoredFiles;
-  readonly needed: readonly StoredName[];
+  readonly requiredNames: readonly StoredName[];
   readonly log: Logger;
 }
 
@@ -28,12 +28,12 @@ export const takeBackLimitMs = 300;
 
 /** A custom bootstrap is not patched. */
 export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): boolean {
-  return isOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
+  return isSwitchOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
 }
 
 /** Adopts the Envoys of a killed agent of this container. Without a usable state, it kills the remaining processes. */
-export async function adoptFromKilled(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
-  const { record, baseIds, table, runDir, storedFiles, needed } = inheritance;
+export async function adoptFromKilledAgent(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
+  const { record, baseIds, table, runDir, storedFiles, requiredNames } = inheritance;
   const recordedIds = record.baseIds;
   const isHeldBySibling = (): boolean => areHeldBySibling(recordedIds);
   const claimedIds =
@@ -47,7 +47,7 @@ export async function adoptFromKilled(inheritance: Inheritance): Promise<Claimed
     return { baseIds: [], sweptFiles: [], isAnothers: true };
   }
   const foundRecord = claimedIds && (await record.read());
-  const isComplete = needed.every((name) => storedFiles.read(name) !== undefined);
+  const isComplete = requiredNames.every((name) => storedFiles.read(name) !== undefined);
   if (claimedIds !== undefined && foundRecord !== undefined && isComplete)
     return adoptRecord(inheritance, claimedIds, foundRecord);
   if (record.exists) record.endAll();
@@ -83,11 +83,11 @@ export async function takeOver(
   try {
     signal.throwIfAborted();
     table.clear();
-    const adopted = await adoptRecord(inheritance, claimedIds, await record.read(), handOver);
+    const adoptedIds = await adoptRecord(inheritance, claimedIds, await record.read(), handOver);
     signal.throwIfAborted();
-    return adopted;
+    return adoptedIds;
   } catch (error) {
-    ownership.giveUp();
+    ownership.relinquish();
     baseIds.handOverAll();
     throw error;
   }
@@ -101,7 +101,7 @@ async function adoptRecord(
   handOver?: HandOver,
 ): Promise<ClaimedIds> {
   const adoption = foundRecord && { ...restoreBinaries(binaries, foundRecord), ...(handOver && { handOver }) };
-  await ownership.take();
+  await ownership.acquireAll();
   record.startRecording(claimedIds.baseIds, { binaries });
   return { ...claimedIds, ...(adoption && { adoption }) };
 }

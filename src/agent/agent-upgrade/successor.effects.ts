@@ -1,7 +1,7 @@
 import { fromPromise } from 'xstate';
 import { type SuccessorClaim, successorMachine } from '../../../machines/agent/agent-upgrade/successor.machine.ts';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
-import { inOneLine } from '../../runtime/errors.ts';
+import { withHintInMessage } from '../../runtime/errors.ts';
 import { successorLink } from '../envoy/record/succession.ts';
 import { type Inheritance, takeOver } from './agent-replacement.ts';
 
@@ -11,7 +11,7 @@ export function successorWithEffects(inheritance: Inheritance) {
     actors: {
       link: successorLink(record.directory, () => table.takeBack()),
       claim: fromPromise<ClaimedIds, SuccessorClaim>(({ input, signal }) =>
-        inOneLine(() => takeOver(inheritance, signal, input.isGranted ? 'granted' : undefined)),
+        withHintInMessage(() => takeOver(inheritance, signal, input.isGranted ? 'granted' : undefined)),
       ),
     },
   });

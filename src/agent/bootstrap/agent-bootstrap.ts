@@ -62,10 +62,12 @@ function generateBootstrap(
   };
   const errors = new OptionErrors();
   const { node, warnings } = buildNode(facts);
-  const builtIn = buildBootstrap({ ...facts, node }, { errors, warnings });
+  const builtInBootstrap = buildBootstrap({ ...facts, node }, { errors, warnings });
   const { template } = options;
   const bootstrap =
-    template === undefined ? builtIn : templateBootstrap(template, { ...facts, node }, builtIn, { errors, warnings });
+    template === undefined
+      ? builtInBootstrap
+      : templateBootstrap(template, { ...facts, node }, builtInBootstrap, { errors, warnings });
   errors.throwIfAny();
   return { bootstrap, warnings };
 }

@@ -14,7 +14,7 @@ export function unpatchedBootstrap({ source, admin }: BootstrapParts): () => obj
 export function bootstrapPatchesWithEffects(
   bootstrapParts: BootstrapParts,
   {
-    way,
+    way: connection,
     patches,
     log,
   }: {
@@ -24,7 +24,7 @@ export function bootstrapPatchesWithEffects(
   },
 ) {
   const requestFromControlPlane = requestPatches({
-    ...way,
+    ...connection,
     patches,
     bootstrap: unpatchedBootstrap(bootstrapParts),
     log: log.scope('bootstrap'),

@@ -262,7 +262,7 @@ describe('bootstrap patches of the next agent', () => {
     onTestFinished(() => folder[Symbol.dispose]());
     const storedFiles = new StoredFiles(folder.path);
     storedFiles.store('bootstrap-patches', Buffer.from('no message'));
-    await storedFiles.settled();
+    await storedFiles.waitUntilSettled();
     const patches = new BootstrapPatches(storedFiles);
     await expect(patches.restore(() => generatedBootstrap)).rejects.toThrow();
     expect(patches.isKnown).toBe(false);

@@ -14,18 +14,18 @@ import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
 import { GrpcError } from '../../runtime/grpc/call-status.ts';
-import { defaultGrpcLimits, GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
+import { defaultGrpcLimits, GrpcConnection, onCallEnd } from '../../runtime/grpc/grpc-client.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { StoredFiles } from '../envoy/record/stored-files.ts';
 import { methods, readInternal } from '../xds/discovery-wire.ts';
 import type { UpstreamEnvironment } from '../xds/upstream.ts';
 
-type PatchFiles = Pick<StoredFiles, 'read' | 'store' | 'settled'>;
+type PatchFiles = Pick<StoredFiles, 'read' | 'store' | 'waitUntilSettled'>;
 
 export class BootstrapPatches {
   readonly #files: PatchFiles | undefined;
-  #merge: ((bootstrap: object) => object) | undefined;
+  #mergePatches: ((bootstrap: object) => object) | undefined;
   #hasPatches = false;
 
   constructor(files?: PatchFiles) {
@@ -42,11 +42,11 @@ export class BootstrapPatches {
    * @throws Error if the patches do not fit the bootstrap
    */
   async restore(bootstrap: () => object): Promise<void> {
-    const stored = this.#files?.read(patchesName);
-    if (stored === undefined) return;
-    if (stored.length > 0) {
+    const storedBytes = this.#files?.read(patchesName);
+    if (storedBytes === undefined) return;
+    if (storedBytes.length > 0) {
       const { BootstrapPatchMessage } = await import('./merge-patches.ts');
-      const patchMessage = new BootstrapPatchMessage(stored);
+      const patchMessage = new BootstrapPatchMessage(storedBytes);
       patchMessage.mergedInto(bootstrap());
       this.setMerge((generatedBootstrap) => patchMessage.mergedInto(generatedBootstrap));
     }
@@ -56,15 +56,15 @@ export class BootstrapPatches {
   /** Saves patches before an Envoy starts with them. */
   async store(patches: Uint8Array): Promise<void> {
     this.#files?.store(patchesName, patches);
-    await this.#files?.settled();
+    await this.#files?.waitUntilSettled();
   }
 
-  setMerge(merge: (bootstrap: object) => object): void {
-    this.#merge = merge;
+  setMerge(mergePatches: (bootstrap: object) => object): void {
+    this.#mergePatches = mergePatches;
   }
 
   mergedInto(bootstrap: object): object {
-    return this.#merge === undefined ? bootstrap : this.#merge(bootstrap);
+    return this.#mergePatches === undefined ? bootstrap : this.#mergePatches(bootstrap);
   }
 }
 
@@ -76,7 +76,7 @@ export interface PatchesEnvironment
 }
 
 const patchesName = 'bootstrap-patches';
-const noPatches = new Uint8Array();
+const emptyPatches = new Uint8Array();
 const maxPatchBytes = 1024 * 1024;
 const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED']);
 
@@ -91,7 +91,7 @@ export function requestPatches(environment: PatchesEnvironment) {
       return () => stop.abort();
     }
     receive(({ waitedMs }) => {
-      void environment.patches.store(noPatches);
+      void environment.patches.store(emptyPatches);
       environment.log.warn('patches.unsupported', { reason: `no response within ${waitedMs} ms` });
     });
     void requestAndApply(input.credential, {
@@ -135,7 +135,7 @@ async function applyResponse(
 ): Promise<PatchesResult> {
   if (response === undefined) {
     log.warn('patches.unsupported', { reason: 'response contains no bootstrap' });
-    await patches.store(noPatches);
+    await patches.store(emptyPatches);
     return { is: 'unpatched' };
   }
   const { BootstrapPatchMessage } = await import('./merge-patches.ts');
@@ -144,12 +144,12 @@ async function applyResponse(
   const patchMessage = new BootstrapPatchMessage(response);
   if (patchMessage.isCompleteBootstrap) {
     log.warn('patches.unsupported', { reason: 'response is a complete bootstrap, not patches' });
-    await patches.store(noPatches);
+    await patches.store(emptyPatches);
     return { is: 'unpatched' };
   }
   const { fields } = patchMessage;
   if (fields.length === 0) {
-    await patches.store(noPatches);
+    await patches.store(emptyPatches);
     return { is: 'unpatched' };
   }
   // Test first: patches that do not fit end the start without a retry.
@@ -197,7 +197,7 @@ async function sendRequest(
           reject(error);
         }
       });
-      whenEnded(stream, connection, (status) => {
+      onCallEnd(stream, connection, (status) => {
         reject(status ?? new GrpcError('UNAVAILABLE', 'control plane closed the stream'));
       });
       stream.write(frameOf(query));

@@ -43,7 +43,9 @@ const trailingTags: readonly (readonly [name: string, regex: string])[] = [
 ];
 
 /** Statistics that operators and this agent read; by default Envoy would keep thousands of counters. */
-function required({ exitOnZeroActiveConnections }: StatsFacts): Record<keyof StatsMatcher, readonly string[]> {
+function requiredStatistics({
+  exitOnZeroActiveConnections,
+}: StatsFacts): Record<keyof StatsMatcher, readonly string[]> {
   return {
     inclusionPrefixes: [
       'cluster_manager',
@@ -90,14 +92,17 @@ export interface StatsChoices {
 }
 
 export function statsChoices(facts: StatsFacts, errors: OptionErrors): StatsChoices {
-  const needed = required(facts);
-  const list = (field: keyof StatsMatcher): string[] => [...configuredPatterns(facts, field, errors), ...needed[field]];
+  const requiredPatterns = requiredStatistics(facts);
+  const patternsOf = (field: keyof StatsMatcher): string[] => [
+    ...configuredPatterns(facts, field, errors),
+    ...requiredPatterns[field],
+  ];
   return {
     extraTags: extraTags(facts, errors),
     inclusion: {
-      inclusionPrefixes: list('inclusionPrefixes'),
-      inclusionSuffixes: list('inclusionSuffixes'),
-      inclusionRegexps: list('inclusionRegexps'),
+      inclusionPrefixes: patternsOf('inclusionPrefixes'),
+      inclusionSuffixes: patternsOf('inclusionSuffixes'),
+      inclusionRegexps: patternsOf('inclusionRegexps'),
     },
   };
 }
@@ -113,7 +118,7 @@ function tag([name, regex]: readonly [string, string]): Record<string, string> {
   return { tag_name: name, regex };
 }
 
-const tagNameForm = 'a tag name of letters, digits and _ . : / -';
+const tagNameDescription = 'a tag name of letters, digits and _ . : / -';
 
 /** The regular expression contains the name unescaped. */
 function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): string[] {
@@ -123,7 +128,7 @@ function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): s
   ];
   const names = configuredNames.filter(([source, name]) => {
     const isValid = /^[\w.:/-]+$/.test(name) && name.length <= maxPatternLength;
-    if (!isValid) errors.config(source, mustBe(tagNameForm, name));
+    if (!isValid) errors.addConfigError(source, mustBe(tagNameDescription, name));
     return isValid;
   });
   return [...new Set(names.map(([, name]) => name))];
@@ -154,20 +159,20 @@ function configuredPatterns(
   errors: OptionErrors,
 ): string[] {
   const name = `sidecar.istio.io/statsI${field.slice(1)}`;
-  const annotated = annotations[name] || undefined;
-  const source = annotated === undefined ? `proxyStatsMatcher.${field}` : `annotation ${name}`;
-  const patterns = annotated === undefined ? (config.proxyStatsMatcher[field] ?? []) : commaList(annotated);
+  const annotationText = annotations[name] || undefined;
+  const source = annotationText === undefined ? `proxyStatsMatcher.${field}` : `annotation ${name}`;
+  const patterns = annotationText === undefined ? (config.proxyStatsMatcher[field] ?? []) : commaList(annotationText);
   return patterns
-    .flatMap((pattern) => expand(pattern, addresses))
+    .flatMap((pattern) => expandPodIps(pattern, addresses))
     .filter((pattern) => {
       const violation = field === 'inclusionRegexps' ? re2Violation(pattern) : violationOf(pattern);
-      if (violation !== undefined) errors.config(source, violation);
+      if (violation !== undefined) errors.addConfigError(source, violation);
       return violation === undefined;
     });
 }
 
 function violationOf(pattern: string): violation.FieldViolation | undefined {
-  if (pattern === '') return violation.empty();
+  if (pattern === '') return violation.emptyValue();
   return pattern.length > maxPatternLength ? violation.tooLarge(maxPatternLength, pattern.length) : undefined;
 }
 
@@ -175,7 +180,7 @@ function quoteText(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 }
 
-function expand(pattern: string, addresses: readonly string[]): string[] {
+function expandPodIps(pattern: string, addresses: readonly string[]): string[] {
   return pattern.includes('{pod_ip}') ? addresses.map((ip) => pattern.replaceAll('{pod_ip}', ip)) : [pattern];
 }
 
@@ -220,7 +225,7 @@ const bucketsByPrefix = refine(
   ),
   (buckets, path) =>
     Object.hasOwn(buckets, '')
-      ? [violation.fieldError(path, violation.notAllowed('must not have an empty prefix'))]
+      ? [violation.fieldError(path, violation.disallowedValue('must not have an empty prefix'))]
       : [],
 );
 

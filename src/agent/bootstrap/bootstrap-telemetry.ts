@@ -5,10 +5,10 @@
 import { isIP } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import {
-  missing as missingField,
+  disallowedValue,
+  missingValue as missingField,
   mustBe,
   mustBeHidden,
-  notAllowed,
   tooLarge,
   unknownReference,
 } from '../../model/fields/violation.ts';
@@ -41,11 +41,11 @@ export interface TelemetryServices {
 
 export function telemetryServices(facts: TelemetryFacts): TelemetryServices {
   const { config } = facts;
-  const { envoyMetricsServiceAddress: oldAddress } = config;
+  const { envoyMetricsServiceAddress: metricsServiceAddress } = config;
   const accessLog = serviceOf('envoyAccessLogService', config.envoyAccessLogService);
   const metrics = serviceOf(
     'envoyMetricsService',
-    config.envoyMetricsService ?? (oldAddress && { address: oldAddress }),
+    config.envoyMetricsService ?? (metricsServiceAddress && { address: metricsServiceAddress }),
   );
   const tracer = tracerOf(facts);
   return {
@@ -151,16 +151,19 @@ function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
     if (service === undefined) continue;
     const token = configuredTracer.accessToken;
     if (typeof token === 'string' && !/^[\x20-\x7e]*$/.test(token)) {
-      errors.config(`${option}.accessToken`, mustBeHidden('printable ASCII characters, it is sent as a header'));
+      errors.addConfigError(
+        `${option}.accessToken`,
+        mustBeHidden('printable ASCII characters, it is sent as a header'),
+      );
     }
     return { ...tracer, service, settings: tracer.settings(serviceName, configuredTracer) };
   }
   return undefined;
 }
 
-type ClusterNeeds = Pick<Tracer, 'cluster' | 'http2'> & Partial<Pick<Tracer, 'tlsName'>>;
+type ClusterRequirements = Pick<Tracer, 'cluster' | 'http2'> & Partial<Pick<Tracer, 'tlsName'>>;
 
-function cluster(service: RemoteService, needs: ClusterNeeds, facts: TelemetryFacts): Json[] {
+function cluster(service: RemoteService, needs: ClusterRequirements, facts: TelemetryFacts): Json[] {
   const { cluster: name, http2 } = needs;
   const address = hostAndPort(service, facts);
   if (address === undefined) return [];
@@ -191,14 +194,14 @@ function hostAndPort(
   { hostIp, errors }: TelemetryFacts,
 ): { host: string; port: number } | undefined {
   if (address !== withHostIp(address, '') && hostIp === '') {
-    errors.config(
+    errors.addConfigError(
       `${option}.address`,
       unknownReference('refers to the environment variable HOST_IP, which is not set', address),
     );
     return undefined;
   }
   const parsedAddress = parseHostAndPort(withHostIp(address, hostIp));
-  if (parsedAddress === undefined) errors.config(`${option}.address`, mustBe('host:port', address));
+  if (parsedAddress === undefined) errors.addConfigError(`${option}.address`, mustBe('host:port', address));
   return parsedAddress;
 }
 
@@ -223,20 +226,23 @@ type SecureService = RemoteService & { readonly tls: Json };
 
 const maxSniBytes = 255;
 
-function transportSocket(service: SecureService, needs: ClusterNeeds, facts: TelemetryFacts): Json | undefined {
+function transportSocket(service: SecureService, needs: ClusterRequirements, facts: TelemetryFacts): Json | undefined {
   const { option, tls } = service;
   const files = tlsFiles(tls, facts.node.metadata);
   const missingFields = missingFiles(tls.mode, files);
   for (const field of missingFields)
-    facts.errors.config(`${option}.tlsSettings.${field}`, missingField(`with mode ${tls.mode}`));
+    facts.errors.addConfigError(`${option}.tlsSettings.${field}`, missingField(`with mode ${tls.mode}`));
   if (tls.mode === 'ISTIO_MUTUAL' && !facts.hasSecrets) {
     const message = 'requires a workload certificate, which this agent does not obtain: use DISABLE, SIMPLE or MUTUAL';
-    facts.errors.config(`${option}.tlsSettings.mode`, notAllowed(message, tls.mode));
+    facts.errors.addConfigError(`${option}.tlsSettings.mode`, disallowedValue(message, tls.mode));
   }
   if (tls.mode === undefined) return undefined;
   const sni = text(tls.sni) ?? (tls.mode === 'ISTIO_MUTUAL' ? (needs.tlsName ?? needs.cluster) : undefined);
   if (Buffer.byteLength(sni ?? '') > maxSniBytes)
-    facts.errors.config(`${option}.tlsSettings.sni`, tooLarge(maxSniBytes, Buffer.byteLength(sni ?? ''), 'bytes'));
+    facts.errors.addConfigError(
+      `${option}.tlsSettings.sni`,
+      tooLarge(maxSniBytes, Buffer.byteLength(sni ?? ''), 'bytes'),
+    );
   return {
     name: 'envoy.transport_sockets.tls',
     typed_config: {
@@ -244,7 +250,7 @@ function transportSocket(service: SecureService, needs: ClusterNeeds, facts: Tel
       common_tls_context: {
         ...(needs.http2 && { alpn_protocols: ['h2'] }),
         ...ownCertificate(tls.mode, files),
-        ...trusted(tls, files),
+        ...validationContext(tls, files),
       },
       ...(sni !== undefined && { sni }),
     },
@@ -277,7 +283,7 @@ function ownCertificate(mode: unknown, { certificate = '', key = '' }: TlsFiles)
   return { tls_certificate_sds_secret_configs: [optionalSecret(`file-cert:${certificate}~${key}`)] };
 }
 
-function trusted(tls: Json, { roots = '' }: TlsFiles): Json {
+function validationContext(tls: Json, { roots = '' }: TlsFiles): Json {
   const names = Array.isArray(tls.subjectAltNames) ? (tls.subjectAltNames as string[]) : [];
   const matchers = names.length > 0 && {
     match_typed_subject_alt_names: names.map((exact) => ({

@@ -1,4 +1,4 @@
-import { notAllowed } from '../../model/fields/violation.ts';
+import { disallowedValue } from '../../model/fields/violation.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { accessLogCluster } from '../../model/standard-metrics/stream-rules.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
@@ -57,7 +57,7 @@ const adminCluster = 'prometheus_stats';
 const agentCluster = 'agent';
 /** Resources of the control plane refer to this name (src/networking/messages/config-source-message.ts). */
 const secretCluster = 'sds-grpc';
-const noLimit = 2_147_483_647;
+const unlimitedConnections = 2_147_483_647;
 
 /** Reports invalid settings to `errors`; the result is then unusable. */
 export function buildBootstrap(facts: BootstrapFacts, { errors, warnings }: BootstrapFindings): Json {
@@ -137,11 +137,11 @@ const defaultRuntimeFlags: Readonly<Record<string, string>> = {
 function runtimeFlags(config: ProxyConfig): Json {
   const flags = Object.entries({ ...defaultRuntimeFlags, ...config.runtimeValues });
   return Object.fromEntries(
-    flags.filter(([, value]) => value !== '').map(([flag, value]) => [flag, booleans.get(value) ?? value]),
+    flags.filter(([, value]) => value !== '').map(([flag, value]) => [flag, booleanByText.get(value) ?? value]),
   );
 }
 
-const booleans = new Map([
+const booleanByText = new Map([
   ['true', true],
   ['false', false],
 ]);
@@ -168,15 +168,18 @@ function connectionLimit({ connectionSettings, runtimeValues }: ProxyConfig, { m
     metadata.GLOBAL_DOWNSTREAM_MAX_CONNECTIONS,
     runtimeValues[connectionLimitFlag],
   ];
-  return candidates.map(Number).find((limit) => Number.isInteger(limit) && limit > 0 && limit <= noLimit) ?? noLimit;
+  return (
+    candidates.map(Number).find((limit) => Number.isInteger(limit) && limit > 0 && limit <= unlimitedConnections) ??
+    unlimitedConnections
+  );
 }
 
 function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
   // Wait for the first response without limit; after a timeout, Envoy would be live without listeners.
-  const fromStream = { ads: {}, initial_fetch_timeout: '0s', resource_api_version: v3 };
+  const adsSource = { ads: {}, initial_fetch_timeout: '0s', resource_api_version: v3 };
   return {
-    lds_config: fromStream,
-    cds_config: fromStream,
+    lds_config: adsSource,
+    cds_config: adsSource,
     ads_config: {
       api_type: delta ? 'DELTA_GRPC' : 'GRPC',
       set_node_on_first_message_only: true,
@@ -276,7 +279,7 @@ function localCluster(name: string, host: string, port: number): Json {
 function listeners(facts: BootstrapFacts, compressor: Json | undefined): Json[] {
   const { envoyPrometheusPort, envoyStatusPort, envoySecureMetricsPort, envoySecureMergedMetricsPort } = facts;
   const metrics = { prefix: '/stats/prometheus' };
-  const forwarded: (Forwarding | false)[] = [
+  const forwarded: (ForwardingRule | false)[] = [
     { ...metrics, port: envoyPrometheusPort, statPrefix: 'stats', cluster: adminCluster, compressor },
     hasStatusListener(facts) && {
       prefix: '/healthz/ready',
@@ -302,10 +305,13 @@ function checkSecureListeners(
     ['ENVOY_SECURE_MERGED_METRICS_PORT', envoySecureMergedMetricsPort],
   ] as const) {
     if (port !== 0 && !hasSecrets)
-      errors.flag(name, notAllowed('requires a workload certificate, which this agent does not obtain'));
+      errors.addFlagError(name, disallowedValue('requires a workload certificate, which this agent does not obtain'));
   }
   if (envoySecureMergedMetricsPort !== 0 && config.statusPort === 0) {
-    errors.flag('ENVOY_SECURE_MERGED_METRICS_PORT', notAllowed('requires the status port of the agent (--statusPort)'));
+    errors.addFlagError(
+      'ENVOY_SECURE_MERGED_METRICS_PORT',
+      disallowedValue('requires the status port of the agent (--statusPort)'),
+    );
   }
 }
 
@@ -317,7 +323,7 @@ function forwardsToAgent(facts: BootstrapFacts): boolean {
   return hasStatusListener(facts) || (facts.envoySecureMergedMetricsPort !== 0 && facts.config.statusPort !== 0);
 }
 
-interface Forwarding {
+interface ForwardingRule {
   readonly port: number;
   readonly statPrefix: string;
   readonly prefix: string;
@@ -333,7 +339,7 @@ function hasStatusListener({ config, envoyStatusPort }: BootstrapFacts): boolean
 
 function forwardingListener(
   { local, dualStack }: BootstrapFacts,
-  { port, statPrefix, prefix, cluster, secure, compressor }: Forwarding,
+  { port, statPrefix, prefix, cluster, secure, compressor }: ForwardingRule,
 ): Json {
   const otherFamily = local.wildcard === '::' ? '0.0.0.0' : '::';
   const manager = {

@@ -17,11 +17,11 @@ export interface ControlPlaneTls {
 export function controlPlaneTls(
   config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'proxyMetadata'>,
   env: NodeJS.ProcessEnv,
-  exists: (path: string) => boolean = existsSync,
+  fileExists: (path: string) => boolean = existsSync,
 ): ControlPlaneTls | undefined {
   if (isPlaintext(config, config.discoveryAddress)) return undefined;
-  const rootFile = controlPlaneRootFile('xds', { env, proxyMetadata: config.proxyMetadata }, exists);
-  if (!exists(rootFile)) {
+  const rootFile = controlPlaneRootFile('xds', { env, proxyMetadata: config.proxyMetadata }, fileExists);
+  if (!fileExists(rootFile)) {
     throw new ChartpilotError(
       'CONFIG_INVALID',
       `root certificate of the control plane ${rootFile} does not exist; controlPlaneAuthPolicy MUTUAL_TLS requires it`,

@@ -2,7 +2,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../../runtime/files/make-folder.ts';
 import { envoyArguments, validationArguments } from '../envoy/envoy-args.ts';
 import { firstBinary } from '../envoy/envoy-binaries.ts';
 import { validateWithEnvoy } from '../envoy/envoy-validation.ts';
@@ -16,14 +16,14 @@ export const firstRun: EpochId = { epoch: 0, baseId: 0 };
 export class FirstValidation implements PriorValidation {
   readonly #environment: PrepareEnvironment;
   readonly #stopController = new AbortController();
-  readonly #isAccepted: Promise<boolean>;
-  #isOpen = true;
+  readonly #acceptance: Promise<boolean>;
+  #isUnused = true;
 
   constructor(environment: PrepareEnvironment) {
     this.#environment = environment;
-    this.#isAccepted = this.#validateOnce();
+    this.#acceptance = this.#validateOnce();
     // Prevents an unhandled rejection before a caller awaits the result.
-    this.#isAccepted.catch(() => {});
+    this.#acceptance.catch(() => {});
   }
 
   /**
@@ -33,17 +33,17 @@ export class FirstValidation implements PriorValidation {
    */
   async isAcceptedFor({ epoch, adminPort, binary }: Parameters<PriorValidation['isAcceptedFor']>[0]): Promise<boolean> {
     const isSameInput = epoch === 0 && adminPort === this.#environment.admin.port && binary === firstBinary;
-    const isFirst = this.#isOpen && isSameInput;
-    this.#isOpen = false;
-    return isFirst && (await this.#isAccepted);
+    const isFirst = this.#isUnused && isSameInput;
+    this.#isUnused = false;
+    return isFirst && (await this.#acceptance);
   }
 
   /** Never resolves; rejects if Envoy rejects its flags or the user's files. */
   refusal(): Promise<never> {
-    return new Promise((_, reject) => this.#isAccepted.catch(reject));
+    return new Promise((_, reject) => this.#acceptance.catch(reject));
   }
 
-  end(): void {
+  stop(): void {
     this.#stopController.abort();
   }
 
@@ -79,14 +79,14 @@ export class FirstValidation implements PriorValidation {
   async #requireUserFiles(files: UserFiles, binary: string): Promise<void> {
     const { flags, scratch } = this.#environment;
     const { signal } = this.#stopController;
-    const attempt = this.#withConfigFile((configFile) =>
+    const userFilesCheck = this.#withConfigFile((configFile) =>
       requireUserFiles(files, ({ withOverride }) => {
         const envoyArgs = validationArguments(withOverride ? flags : { ...flags, configOverride: '' }, configFile);
         // Run without the guard, so that its failures are not attributed to the files.
         return validateWithEnvoy({ binary, guard: [] }, envoyArgs, { signal, scratch });
       }),
     );
-    await attempt.catch((error: unknown) => {
+    await userFilesCheck.catch((error: unknown) => {
       if (error instanceof ChartpilotError && error.code === 'BOOTSTRAP_INVALID') throw error;
     });
   }
@@ -97,7 +97,7 @@ export class FirstValidation implements PriorValidation {
     if ('customConfigFile' in source) return use(resolve(source.customConfigFile), '');
     const file = resolve(join(configPath, 'envoy-first.json'));
     try {
-      makeFolder(resolve(configPath), 0o700);
+      ensureDirectory(resolve(configPath), 0o700);
       const text = bootstrapText(source.bootstrap(admin.port, firstRun));
       await writeFile(file, text, { mode: 0o600 });
       return await use(file, text);

@@ -5,7 +5,7 @@ import {
   grpcBootstrapMachine,
 } from '../../../machines/agent/bootstrap/grpc-bootstrap.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../../runtime/files/make-folder.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { writeIfDifferent } from '../files/write-if-different.ts';
 import type { ProxyOptions } from '../options/options.ts';
@@ -30,7 +30,7 @@ export function grpcBootstrapWithEffects({ options, hasCredentialServer, log }: 
         const { bootstrap, warnings } = grpcBootstrap(options, { hasCredentialServer });
         for (const warning of warnings) log.write(warning);
         try {
-          makeFolder(dirname(file), folderMode);
+          ensureDirectory(dirname(file), folderMode);
           await writeIfDifferent(file, bootstrapText(bootstrap), fileMode);
         } catch (error) {
           return { reason: `${file}: ${messageOf(error)}` };

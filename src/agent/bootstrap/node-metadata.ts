@@ -1,4 +1,4 @@
-import { isOn } from '../../model/fields/switches.ts';
+import { isSwitchOn } from '../../model/fields/switches.ts';
 import { describeFieldErrors, type ProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
 import { unwritableParts } from '../../model/mesh/proxy-messages.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -42,13 +42,13 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWar
   const { labels, warnings, ...collected } = collectFromEnvironment(facts);
   // The control plane decodes these keys as maps.
   const values = Object.fromEntries(
-    Object.entries(collected.values).filter(([key, value]) => !maps.has(key) || asObject(value) !== undefined),
+    Object.entries(collected.values).filter(([key, value]) => !mapKeys.has(key) || asObject(value) !== undefined),
   );
   const { 'pod-template-hash': _, ...podLabels } = facts.podLabels;
   const allLabels = { ...labels, ...podLabels };
   const annotations = { ...asObject(values.ANNOTATIONS), ...facts.podAnnotations };
   const { interceptionMode, meshId } = facts.config;
-  const typed: Record<string, unknown> = {
+  const typedMetadata: Record<string, unknown> = {
     // Copy the labels, as for every JSON variable, except keys that the control plane interprets.
     ...Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !typedMetadataKeys.includes(key))),
     // Overridden by the pod's environment (`values`).
@@ -76,15 +76,15 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWar
   return {
     node: {
       id: nodeIdOf(facts),
-      cluster: serviceCluster(facts.config, typed, allLabels),
-      metadata: typedFirst(typed),
+      cluster: serviceCluster(facts.config, typedMetadata, allLabels),
+      metadata: withTypedKeysFirst(typedMetadata),
       ...(locality !== undefined && { locality }),
     },
     warnings,
   };
 }
 
-const maps: ReadonlySet<string> = new Set([
+const mapKeys: ReadonlySet<string> = new Set([
   'LABELS',
   'STATIC_LABELS',
   'ANNOTATIONS',
@@ -116,7 +116,7 @@ export const typedMetadataKeys = [
   ...['APP_CONTAINERS', 'ISTIO_PROXY_SHA'],
 ];
 
-function typedFirst(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
+function withTypedKeysFirst(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const presentKeys = typedMetadataKeys.filter((key) => metadata[key] !== undefined);
   const otherKeys = Object.keys(metadata).filter((key) => !typedMetadataKeys.includes(key));
   return Object.fromEntries([...presentKeys, ...otherKeys].map((key) => [key, metadata[key]]));
@@ -155,10 +155,10 @@ function parseObject(text: string, requiresStrings: boolean): Record<string, unk
   try {
     const value = asObject(JSON.parse(text));
     if (value === undefined) return 'must be a JSON object';
-    const [unwritable] = unwritableParts(value, '');
-    if (unwritable !== undefined) return describeFieldErrors([unwritable]);
-    const other = requiresStrings && Object.entries(value).find(([, element]) => typeof element !== 'string');
-    return other ? `${JSON.stringify(other[0])} must be a string` : value;
+    const [firstError] = unwritableParts(value, '');
+    if (firstError !== undefined) return describeFieldErrors([firstError]);
+    const invalidEntry = requiresStrings && Object.entries(value).find(([, element]) => typeof element !== 'string');
+    return invalidEntry ? `${JSON.stringify(invalidEntry[0])} must be a string` : value;
   } catch (error) {
     return messageOf(error);
   }
@@ -177,7 +177,7 @@ function optionMetadata(facts: NodeFacts): Record<string, unknown> {
     ...(facts.stsPort !== 0 && { STS_PORT: String(facts.stsPort) }),
     ...(facts.envoyStatusPort !== 0 && { ENVOY_STATUS_PORT: facts.envoyStatusPort }),
     ...(facts.envoyPrometheusPort !== 0 && { ENVOY_PROMETHEUS_PORT: facts.envoyPrometheusPort }),
-    ...(isOn(facts.env.EXIT_ON_ZERO_ACTIVE_CONNECTIONS) && { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true' }),
+    ...(isSwitchOn(facts.env.EXIT_ON_ZERO_ACTIVE_CONNECTIONS) && { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true' }),
     ...(sans !== undefined && { PILOT_SAN: sans }),
     ...(platformMetadata !== undefined &&
       Object.keys(platformMetadata).length > 0 && { PLATFORM_METADATA: platformMetadata }),
@@ -204,11 +204,12 @@ function serviceCluster(
   const namespace = textOrNone(metadata.NAMESPACE);
   const workload = textOrNone(metadata.WORKLOAD_NAME);
   const withNamespace = (name: string): string => (namespace === undefined ? name : `${name}.${namespace}`);
-  const canonical = canonicalNameLabels.map((label) => labels[label]).find(Boolean) ?? workload ?? 'istio-proxy';
-  if (config.tracingServiceName === 'CANONICAL_NAME_ONLY') return canonical;
-  if (config.tracingServiceName === 'CANONICAL_NAME_AND_NAMESPACE') return withNamespace(canonical);
-  const explicit = config.serviceCluster;
-  if (explicit !== undefined && explicit !== '' && explicit !== 'istio-proxy') return explicit;
+  const canonicalName = canonicalNameLabels.map((label) => labels[label]).find(Boolean) ?? workload ?? 'istio-proxy';
+  if (config.tracingServiceName === 'CANONICAL_NAME_ONLY') return canonicalName;
+  if (config.tracingServiceName === 'CANONICAL_NAME_AND_NAMESPACE') return withNamespace(canonicalName);
+  const configuredCluster = config.serviceCluster;
+  if (configuredCluster !== undefined && configuredCluster !== '' && configuredCluster !== 'istio-proxy')
+    return configuredCluster;
   return withNamespace(labels.app || (workload ?? 'istio-proxy'));
 }
 

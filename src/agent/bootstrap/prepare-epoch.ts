@@ -6,7 +6,7 @@ import { fromPromise } from 'xstate';
 import type { PreparedEpoch, PrepareOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
-import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../../runtime/files/make-folder.ts';
 import { replaceFile } from '../../runtime/files/replace-file.ts';
 import { freeAdminPort } from '../admin/free-admin-port.ts';
 import { whyUnreachable } from '../admin/why-unreachable.ts';
@@ -43,15 +43,15 @@ export interface PriorValidation {
 export function prepareEpoch(environment: PrepareEnvironment, priorValidation?: PriorValidation) {
   return fromPromise<PreparedEpoch, PrepareOrder>(async ({ input, signal }) => {
     if (input.adopted !== undefined) return { configFile: input.adopted.configFile, adminPort: input.adminPort };
-    const outdated = await whyOutdated(environment, input, signal);
-    if (outdated !== undefined) return { outdated };
+    const outdatedReason = await whyOutdated(environment, input, signal);
+    if (outdatedReason !== undefined) return { outdated: outdatedReason };
     try {
       const writtenBootstrap = await writeBootstrap(environment, input);
       const { configFile } = writtenBootstrap;
       const isAlreadyValidated = input.validate && ((await priorValidation?.isAcceptedFor(input)) ?? false);
       if (input.validate && !isAlreadyValidated) await validateBootstrap(environment, input.binary, configFile, signal);
-      const unreachable = await whyNotStarted(environment, input);
-      return unreachable === undefined ? writtenBootstrap : { unreachable };
+      const unreachableReason = await whyNotStarted(environment, input);
+      return unreachableReason === undefined ? writtenBootstrap : { unreachable: unreachableReason };
     } catch (error) {
       if (error instanceof ChartpilotError && error.code === 'FILE_UNWRITABLE')
         return { unwritable: explainInOneLine(error) };
@@ -85,7 +85,7 @@ async function writeBootstrap(
   const file = resolve(join(configPath, `envoy-rev${run.epoch}${adminPort === admin.port ? '' : 'b'}.json`));
   const generatedBootstrap = source.bootstrap(adminPort, run) as { readonly node?: { readonly id?: string } };
   try {
-    makeFolder(resolve(configPath), 0o700);
+    ensureDirectory(resolve(configPath), 0o700);
     await replaceFile(file, bootstrapText(generatedBootstrap));
   } catch (error) {
     throw unwritableError(file, error, '--configPath');
@@ -104,7 +104,7 @@ export async function validateBootstrapWith(
   const run = { epoch: 0, baseId: 0 };
   const file = resolve(join(configPath, 'envoy-judged.json'));
   try {
-    makeFolder(resolve(configPath), 0o700);
+    ensureDirectory(resolve(configPath), 0o700);
     await writeFile(file, JSON.stringify(source.bootstrap(admin.port, run)), { mode: 0o600 });
     return await validate(environment, binary, file, signal);
   } finally {

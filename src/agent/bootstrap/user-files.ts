@@ -38,14 +38,14 @@ export async function requireUserFiles(
 ): Promise<void> {
   const base = await validate({ withOverride: false });
   // A rejected generated bootstrap may lack files or patches that arrive later.
-  if (base.is !== 'taken') return bootstrap && requireAccepted(bootstrap, base);
-  if (override) requireAccepted(override, await validate({ withOverride: true }));
+  if (base.is !== 'taken') return bootstrap && requireAcceptedByEnvoy(bootstrap, base);
+  if (override) requireAcceptedByEnvoy(override, await validate({ withOverride: true }));
 }
 
-function requireAccepted({ setting, path, isTemplate }: UserFile, result: ValidationResult): void {
+function requireAcceptedByEnvoy({ setting, path, isTemplate }: UserFile, result: ValidationResult): void {
   if (result.is !== 'refused' || namesMissingFile(result.why)) return;
-  const { field, reason } = rejectionIn(result.why);
-  const position = field === undefined || isTemplate ? undefined : positionIn(path, field);
+  const { field, reason } = parseRejection(result.why);
+  const position = field === undefined || isTemplate ? undefined : findPosition(path, field);
   const location = position === undefined ? path : `${path}:${position.line}:${position.column}`;
   throw new ChartpilotError(
     'BOOTSTRAP_INVALID',
@@ -66,10 +66,10 @@ function namesMissingFile(reasonText: string): boolean {
  * Parses Envoy's message: `… @ admin.address: message T, near 1:46 (offset 45): no such field: 'port') has unknown fields`, or `Proto constraint
  * validation failed (BootstrapValidationError.Admin: … | caused by AdminValidationError.Address: value is required)`.
  */
-function rejectionIn(reasonText: string): { readonly field?: string; readonly reason: string } {
+function parseRejection(reasonText: string): { readonly field?: string; readonly reason: string } {
   const { path, reason } =
     /(?: @ (?<path>\S+): message \S+)?, near \d+:\d+ \(offset \d+\): (?<reason>.+)/.exec(reasonText)?.groups ?? {};
-  if (reason === undefined) return violationIn(reasonText) ?? { reason: reasonText };
+  if (reason === undefined) return parseViolation(reasonText) ?? { reason: reasonText };
   const unknownField = /^no such field: '([^']*)'/.exec(reason)?.[1];
   if (unknownField !== undefined)
     return { field: [path ?? [], unknownField].flat().join('.'), reason: 'no such field' };
@@ -78,7 +78,7 @@ function rejectionIn(reasonText: string): { readonly field?: string; readonly re
 }
 
 /** Returns no field within a list, because list indexes of the merged bootstrap differ from those of the file. */
-function violationIn(reasonText: string): { readonly field: string; readonly reason: string } | undefined {
+function parseViolation(reasonText: string): { readonly field: string; readonly reason: string } | undefined {
   const matches = [...reasonText.matchAll(/\w+ValidationError\.(\w+)(\[)?/g)];
   const reason = /ValidationError\.\w+: ([^|]+)\)$/.exec(reasonText)?.[1];
   if (reason === undefined || matches.some(([, , index]) => index !== undefined)) return undefined;
@@ -86,7 +86,7 @@ function violationIn(reasonText: string): { readonly field: string; readonly rea
   return { field, reason };
 }
 
-function positionIn(path: string, field: string): YamlPosition | undefined {
+function findPosition(path: string, field: string): YamlPosition | undefined {
   try {
     return parseYamlDocument({ text: readFileSync(path, 'utf8'), line: 1 }).positionOf(field);
   } catch {

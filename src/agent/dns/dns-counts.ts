@@ -9,7 +9,7 @@ export class DnsCounts {
     requests: 0,
     failures: 0,
     refused: 0,
-    took: (seconds) => {
+    recordDuration: (seconds) => {
       this.#seconds += seconds;
       const bucket = buckets.findIndex((limit) => seconds <= limit);
       this.#bucketCounts[bucket < 0 ? buckets.length : bucket]!++;

@@ -1,7 +1,7 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
-import { isOn } from '../../model/fields/switches.ts';
+import { isSwitchOn } from '../../model/fields/switches.ts';
 import { mustBe, unknownValue } from '../../model/fields/violation.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
@@ -38,15 +38,16 @@ const hostResolvConf = '/var/lib/istio/resolv.conf';
 
 export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   const { role, env, domain, errors } = sources;
-  if (role !== 'sidecar' || !isOn(env.ISTIO_META_DNS_CAPTURE)) return undefined;
+  if (role !== 'sidecar' || !isSwitchOn(env.ISTIO_META_DNS_CAPTURE)) return undefined;
   const { host, port } = listenAddress(sources);
   const isHostServer = port === 53;
   const { servers, search } = resolvConf(isHostServer, sources);
   const timeoutMs = durationMsOf(env.DNS_FORWARD_TIMEOUT || '5s') ?? 0;
-  if (timeoutMs <= 0) errors.flag('DNS_FORWARD_TIMEOUT', mustBe('a duration such as 5s', env.DNS_FORWARD_TIMEOUT));
+  if (timeoutMs <= 0)
+    errors.addFlagError('DNS_FORWARD_TIMEOUT', mustBe('a duration such as 5s', env.DNS_FORWARD_TIMEOUT));
   const parallel = booleanOf(env.DNS_FORWARD_PARALLEL || 'false');
   if (parallel === undefined) {
-    errors.flag('DNS_FORWARD_PARALLEL', unknownValue(['true', 'false'], env.DNS_FORWARD_PARALLEL));
+    errors.addFlagError('DNS_FORWARD_PARALLEL', unknownValue(['true', 'false'], env.DNS_FORWARD_PARALLEL));
   }
   const addresses = addressesOf(host, servers);
   return {
@@ -70,7 +71,7 @@ function listenAddress({ env, uid, errors, warnings }: DnsSources): { host: stri
     port > 65535 ||
     (hostname !== '' && hostname !== 'localhost' && isIP(hostname) === 0)
   ) {
-    errors.flag('DNS_PROXY_ADDR', mustBe('an IP address and port such as localhost:15053', text));
+    errors.addFlagError('DNS_PROXY_ADDR', mustBe('an IP address and port such as localhost:15053', text));
     return defaultAddress;
   }
   if (port === 53 && uid !== 0) {
@@ -99,15 +100,15 @@ function omitItself(
   { ownAddresses, warnings }: DnsSources,
 ): string[] {
   // Compares numerically, because an IPv6 address has many notations.
-  const itsAddresses = new BlockList();
+  const ownAddressList = new BlockList();
   const boundAddresses = addresses.flatMap((address) => [address, ...(isUnspecified(address) ? ownAddresses() : [])]);
-  for (const address of boundAddresses) itsAddresses.addAddress(stripZone(address), familyOf(address));
-  const isItself = (server: string): boolean =>
-    itsAddresses.check(stripZone(server), familyOf(server)) || (isLoopback(server) && addresses.some(isUnspecified));
-  const otherServers = servers.filter((server) => !isItself(server));
+  for (const address of boundAddresses) ownAddressList.addAddress(stripZone(address), familyOf(address));
+  const isOwnServer = (server: string): boolean =>
+    ownAddressList.check(stripZone(server), familyOf(server)) || (isLoopback(server) && addresses.some(isUnspecified));
+  const otherServers = servers.filter((server) => !isOwnServer(server));
   if (otherServers.length === servers.length) return otherServers;
-  const itself = servers.filter(isItself).join(', ');
-  warnings.push({ event: 'option.dnsUpstreamIsSelf', servers: itself, file: hostResolvConf });
+  const ownServersText = servers.filter(isOwnServer).join(', ');
+  warnings.push({ event: 'option.dnsUpstreamIsSelf', servers: ownServersText, file: hostResolvConf });
   return otherServers;
 }
 

@@ -11,8 +11,8 @@ import { sized } from '../../../test/harness/size-of-run.ts';
 import { NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 import { type DnsQuery, isResponseTo, readQuery } from '../../runtime/dns/dns-message.ts';
 import { DnsNames } from '../../runtime/dns/dns-names.ts';
-import { readingNameTable } from '../../runtime/dns/name-table.ts';
-import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
+import { readNameTableInSteps } from '../../runtime/dns/name-table.ts';
+import { frameMessage, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 import { runToEnd } from '../../runtime/turns.ts';
 import { DnsServer } from './dns-server.ts';
 import { DnsUpstream, type UpstreamCounts, type UpstreamOptions } from './dns-upstream.ts';
@@ -22,7 +22,7 @@ const manyAddresses = Array.from({ length: 200 }, (_, i) => `10.1.${i >> 8}.${i 
 function namesOf(hosts: Record<string, string[]>): DnsNames {
   const table = Object.fromEntries(Object.entries(hosts).map(([host, ips]) => [host, { ips, registry: 'External' }]));
   return runToEnd(
-    DnsNames.of(runToEnd(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table })))), {
+    DnsNames.of(runToEnd(readNameTableInSteps(toBinary(NameTableSchema, create(NameTableSchema, { table })))), {
       namespace: 'ns1',
       domain: 'ns1.svc.cluster.local',
       search: 'ns1.svc.cluster.local',
@@ -55,7 +55,7 @@ async function start({
   names?: () => DnsNames | undefined;
   forward?: boolean;
 } = {}): Promise<Started> {
-  const counts = { requests: 0, failures: 0, refused: 0, took: () => {} };
+  const counts = { requests: 0, failures: 0, refused: 0, recordDuration: () => {} };
   const receivedCounts = { requests: 0 };
   const upstream = new DnsUpstream({ servers: [], timeoutMs: 200, parallel: false, ...upstreamOptions }, counts);
   const server = new DnsServer({
@@ -65,7 +65,7 @@ async function start({
     forwardBeforeTable: forward,
     upstream,
     counts: receivedCounts,
-    failed: (error) => expect.fail(error.message),
+    onFailed: (error) => expect.fail(error.message),
   });
   const port = await openServer(server);
   onTestFinished(() => {
@@ -86,7 +86,7 @@ async function start({
       });
       const reader = new TcpMessages();
       const responses: Packet[] = [];
-      socket.write(Buffer.concat(questions.map((one) => framed(encode(one)))));
+      socket.write(Buffer.concat(questions.map((one) => frameMessage(encode(one)))));
       for await (const chunk of socket) {
         responses.push(...reader.push(chunk as Buffer).map((message) => decode(message)));
         if (responses.length === questions.length) break;
@@ -152,7 +152,7 @@ async function nameServer(
     connection.on('data', (chunk) => {
       for (const query of reader.push(chunk)) {
         receivedQueries.push(query);
-        reply(query, (response) => connection.write(framed(response)));
+        reply(query, (response) => connection.write(frameMessage(response)));
       }
     });
   });
@@ -303,7 +303,7 @@ describe('DNS queries for names outside the table (agent §9)', () => {
       questions: [{ name: 'unknown.test' }],
     });
     expect(counts).toMatchObject({ requests: 1, failures: 1 });
-    expect(upstream.inFlight).toBe(0);
+    expect(upstream.inFlightCount).toBe(0);
   });
 
   test('are sent to the next server immediately if one is unreachable', async () => {
@@ -366,11 +366,11 @@ describe('DNS queries for names outside the table (agent §9)', () => {
     });
     for (let i = 0; i < 50; i++) client.send(encode(question(`u${i}.test`)), port, '127.0.0.1');
     await expect.poll(() => refusedCount).toBe(40);
-    expect(upstream.inFlight).toBe(10);
+    expect(upstream.inFlightCount).toBe(10);
     expect(counts).toMatchObject({ requests: 10, refused: 40 });
     expect(addressesIn(await sendQuery('one.test'))).toEqual(['1.2.3.4']);
     upstream.close();
-    await expect.poll(() => upstream.inFlight).toBe(0);
+    await expect.poll(() => upstream.inFlightCount).toBe(0);
   });
 });
 
@@ -421,7 +421,7 @@ describe('hostile DNS clients (agent §9)', () => {
     const greedy = connect(port, '127.0.0.1');
     const halfOpen = connect(port, '127.0.0.1');
     halfOpen.write(Buffer.of(0xff, 0xff, 1, 2));
-    greedy.write(Buffer.concat(Array.from({ length: 100 }, () => framed(encode(question('unknown.test'))))));
+    greedy.write(Buffer.concat(Array.from({ length: 100 }, () => frameMessage(encode(question('unknown.test'))))));
     greedy.resume();
     greedy.on('error', () => {});
     await once(greedy, 'close');
@@ -474,7 +474,7 @@ function expectWellFormed({ name, questionEnd, message, maxUdpBytes }: DnsQuery)
 }
 
 function serverAt(port: number): DnsServer {
-  const counts = { requests: 0, failures: 0, refused: 0, took: () => {} };
+  const counts = { requests: 0, failures: 0, refused: 0, recordDuration: () => {} };
   return new DnsServer({
     addresses: ['127.0.0.1'],
     port,
@@ -482,7 +482,7 @@ function serverAt(port: number): DnsServer {
     forwardBeforeTable: false,
     upstream: new DnsUpstream({ servers: [], timeoutMs: 1, parallel: false }, counts),
     counts: { requests: 0 },
-    failed: (error) => expect.fail(error.message),
+    onFailed: (error) => expect.fail(error.message),
   });
 }
 

@@ -8,7 +8,7 @@ import { type DnsStreamLimits, serveDnsStream } from '../../runtime/dns/dns-stre
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
 import { isSystemError } from '../../runtime/errors.ts';
 import { type KeptSocket, keepTcpServer, keepUdpSocket } from '../ports/kept-socket.ts';
-import type { Taker } from '../ports/passed-on.ts';
+import type { PassedTrafficReceiver } from '../ports/passed-on.ts';
 import type { DnsTransport, DnsUpstream } from './dns-upstream.ts';
 
 export interface DnsServerOptions {
@@ -21,7 +21,7 @@ export interface DnsServerOptions {
   readonly forwardBeforeTable: boolean;
   readonly upstream: DnsUpstream;
   readonly counts: { requests: number };
-  readonly failed: (error: Error) => void;
+  readonly onFailed: (error: Error) => void;
 }
 
 /** Kernel receive buffer, so that no query is lost while the event loop is busy. The kernel may limit it. */
@@ -36,12 +36,12 @@ const streamLimits: DnsStreamLimits = {
   idleMs: 10_000,
 };
 
-export class DnsServer implements Taker {
+export class DnsServer implements PassedTrafficReceiver {
   readonly #options: DnsServerOptions;
   readonly #udp: UdpSocket[] = [];
   readonly #tcp: Server[] = [];
   readonly #connections = new Set<Socket>();
-  #waitingCount = 0;
+  #pendingCount = 0;
 
   constructor(options: DnsServerOptions) {
     this.#options = options;
@@ -78,8 +78,12 @@ export class DnsServer implements Taker {
   }
 
   /** A previous agent received the query at the same address. */
-  takeQuestion(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void {
-    const socket = this.#udp.find((udpSocket) => udpSocket.address().address === local);
+  takeQuestion(
+    question: Buffer,
+    peer: { readonly address: string; readonly port: number },
+    localAddress: string,
+  ): void {
+    const socket = this.#udp.find((udpSocket) => udpSocket.address().address === localAddress);
     if (socket !== undefined) this.#takeDatagram(socket, question, peer);
   }
 
@@ -89,10 +93,10 @@ export class DnsServer implements Taker {
   }
 
   /** Waits until no query is pending, or for `limitMs`. */
-  async leave(limitMs: number): Promise<void> {
+  async closeWhenIdle(limitMs: number): Promise<void> {
     const deadline = performance.now() + limitMs;
     do await sleep(leavePollMs);
-    while (this.#waitingCount > 0 && performance.now() < deadline);
+    while (this.#pendingCount > 0 && performance.now() < deadline);
     // Wait until all queries that the kernel received are read.
     await nextTurn();
     this.close();
@@ -116,7 +120,7 @@ export class DnsServer implements Taker {
     } catch {
       // Keep the kernel's buffer size.
     }
-    socket.on('error', (error) => this.#options.failed(error));
+    socket.on('error', (error) => this.#options.onFailed(error));
     socket.on('message', (message, peer) => this.#takeDatagram(socket, message, peer));
     return socket.address().port;
   }
@@ -135,7 +139,7 @@ export class DnsServer implements Taker {
     server.listen({ port, host: address, ipv6Only: isIPv6(address), reusePort: this.#options.isShared === true });
     await once(server, 'listening');
     this.#tcp.push(server);
-    server.on('error', (error) => this.#options.failed(error));
+    server.on('error', (error) => this.#options.onFailed(error));
   }
 
   #serve(connection: Socket): void {
@@ -148,17 +152,17 @@ export class DnsServer implements Taker {
 
   /** @param reply called once, with `undefined` if the message needs no response */
   #handleQuery(message: Buffer, transport: DnsTransport, reply: (response: Buffer | undefined) => void): void {
-    const read = readQuery(message);
-    if (read.kind === 'drop') {
+    const parsedQuery = readQuery(message);
+    if (parsedQuery.kind === 'drop') {
       reply(undefined);
       return;
     }
     this.#options.counts.requests++;
-    if (read.kind === 'failed') {
-      reply(read.response);
+    if (parsedQuery.kind === 'failed') {
+      reply(parsedQuery.response);
       return;
     }
-    const { query } = read;
+    const { query } = parsedQuery;
     const names = this.#options.names();
     if (names === undefined && !this.#options.forwardBeforeTable) {
       reply(failure(query.message, 'SERVFAIL', query.questionEnd));
@@ -170,9 +174,9 @@ export class DnsServer implements Taker {
   }
 
   async #forward(query: DnsQuery, transport: DnsTransport, reply: (response: Buffer) => void): Promise<void> {
-    this.#waitingCount++;
+    this.#pendingCount++;
     const response = await this.#options.upstream.forward(query, transport);
-    this.#waitingCount--;
+    this.#pendingCount--;
     reply(response ?? failure(query.message, 'SERVFAIL', query.questionEnd));
   }
 }

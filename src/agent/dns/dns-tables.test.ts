@@ -17,7 +17,7 @@ test.each([
   const tables = new DnsTables(workload);
   const bytes = table(hosts);
   let isOver = false;
-  const taking = tables.take(bytes).then(() => {
+  const taking = tables.load(bytes).then(() => {
     isOver = true;
   });
   let turnCount = 0;
@@ -36,9 +36,9 @@ test('keeps the last of several concurrent tables, and ignores an invalid table'
   const sizes: (readonly string[])[] = [];
   const stop = tables.subscribe((names) => sizes.push([...names.entries()].map(([name]) => name)));
   const manyHosts = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`host-${i}.test`, ['10.1.2.3']]));
-  const first = tables.take(table({ ...manyHosts, 'old.test': ['1.1.1.1'] }));
-  const brokenTable = tables.take(Uint8Array.of(0x0a, 0x7f));
-  await Promise.all([first, expect(brokenTable).rejects.toThrow(), tables.take(table({ 'new.test': ['2.2.2.2'] }))]);
+  const first = tables.load(table({ ...manyHosts, 'old.test': ['1.1.1.1'] }));
+  const brokenTable = tables.load(Uint8Array.of(0x0a, 0x7f));
+  await Promise.all([first, expect(brokenTable).rejects.toThrow(), tables.load(table({ 'new.test': ['2.2.2.2'] }))]);
   stop();
   expect(sizes.map((names) => names.length)).toEqual([5_001, 1]);
   expect([...tables.names!.entries()]).toEqual([['new.test.', ['2.2.2.2']]]);

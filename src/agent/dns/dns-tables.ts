@@ -1,10 +1,10 @@
 import { DnsNames, type WorkloadNames } from '../../runtime/dns/dns-names.ts';
-import { readingNameTable } from '../../runtime/dns/name-table.ts';
+import { readNameTableInSteps } from '../../runtime/dns/name-table.ts';
 import { SerialQueue, type Steps, Turns } from '../../runtime/turns.ts';
 
 export class DnsTables {
   readonly #workload: WorkloadNames;
-  readonly #reads = new SerialQueue();
+  readonly #readQueue = new SerialQueue();
   #names: DnsNames | undefined;
   #notify: ((names: DnsNames) => void) | undefined;
 
@@ -17,15 +17,15 @@ export class DnsTables {
   }
 
   /** Rejects an invalid table and keeps the previous one. */
-  take(table: Uint8Array): Promise<void> {
-    return this.#reads.do(async () => {
-      this.#names = await new Turns().through(this.#namesIn(table));
+  load(table: Uint8Array): Promise<void> {
+    return this.#readQueue.run(async () => {
+      this.#names = await new Turns().runSteps(this.#readNames(table));
       this.#notify?.(this.#names);
     });
   }
 
-  *#namesIn(table: Uint8Array): Steps<DnsNames> {
-    return yield* DnsNames.of(yield* readingNameTable(table), this.#workload);
+  *#readNames(table: Uint8Array): Steps<DnsNames> {
+    return yield* DnsNames.of(yield* readNameTableInSteps(table), this.#workload);
   }
 
   subscribe(notify: (names: DnsNames) => void): () => void {

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { decode, encode, RECURSION_DESIRED } from 'dns-packet';
 import { expect, onTestFinished, test } from 'vitest';
 import { readQuery } from '../../runtime/dns/dns-message.ts';
-import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
+import { frameMessage, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 import { DnsServer } from './dns-server.ts';
 import { DnsUpstream, type UpstreamOptions } from './dns-upstream.ts';
 
@@ -17,7 +17,7 @@ const question = encode({
 });
 
 function upstreamTo(options: Partial<UpstreamOptions>): DnsUpstream {
-  const counts = { requests: 0, failures: 0, refused: 0, took: () => {} };
+  const counts = { requests: 0, failures: 0, refused: 0, recordDuration: () => {} };
   const upstream = new DnsUpstream({ servers: ['127.0.0.1'], timeoutMs: 5_000, parallel: false, ...options }, counts);
   onTestFinished(() => upstream.close());
   return upstream;
@@ -83,11 +83,11 @@ test('responds to a TCP client that closes its side after its last query, then c
     forwardBeforeTable: true,
     upstream,
     counts: { requests: 0 },
-    failed: (error) => expect.fail(error.message),
+    onFailed: (error) => expect.fail(error.message),
   });
   onTestFinished(() => server.close());
   const client = connect({ host: '127.0.0.1', port: await server.open(), allowHalfOpen: true });
-  client.end(Buffer.concat([framed(question), framed(question)]));
+  client.end(Buffer.concat([frameMessage(question), frameMessage(question)]));
   const reader = new TcpMessages();
   const responses: Buffer[] = [];
   for await (const chunk of client) responses.push(...reader.push(chunk as Buffer));

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
 import { type DnsQuery, forwardedResponse, isResponseTo, withId } from '../../runtime/dns/dns-message.ts';
-import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
+import { frameMessage, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 
 export type DnsTransport = 'udp' | 'tcp';
 
@@ -20,7 +20,7 @@ export interface UpstreamCounts {
   requests: number;
   failures: number;
   refused: number;
-  took: (seconds: number) => void;
+  recordDuration: (seconds: number) => void;
 }
 
 /** Each pending query uses a socket and a port. */
@@ -31,37 +31,39 @@ export class DnsUpstream {
   readonly #options: UpstreamOptions;
   readonly #counts: UpstreamCounts;
   readonly #stop = new AbortController();
-  #inFlight = 0;
+  #inFlightCount = 0;
 
   constructor(options: UpstreamOptions, counts: UpstreamCounts) {
     this.#options = options;
     this.#counts = counts;
   }
 
-  get inFlight(): number {
-    return this.#inFlight;
+  get inFlightCount(): number {
+    return this.#inFlightCount;
   }
 
   /** Never rejects; resolves with `undefined` without a response. */
   async forward(query: DnsQuery, transport: DnsTransport): Promise<Buffer | undefined> {
     const { servers, parallel, maxInFlight: inFlightLimit = defaultMaxInFlight } = this.#options;
     const slots = parallel ? servers.length : 1;
-    if (this.#inFlight + slots > inFlightLimit || this.#stop.signal.aborted) {
+    if (this.#inFlightCount + slots > inFlightLimit || this.#stop.signal.aborted) {
       this.#counts.refused++;
       return undefined;
     }
-    this.#inFlight += slots;
+    this.#inFlightCount += slots;
     this.#counts.requests++;
     const startedAt = performance.now();
     try {
-      const response = parallel ? await this.#queryAll(query, transport) : await this.#queryInTurn(query, transport);
-      this.#counts.took((performance.now() - startedAt) / 1000);
+      const response = parallel
+        ? await this.#queryAllServers(query, transport)
+        : await this.#queryInTurn(query, transport);
+      this.#counts.recordDuration((performance.now() - startedAt) / 1000);
       return forwardedResponse(response, query);
     } catch {
       this.#counts.failures++;
       return undefined;
     } finally {
-      this.#inFlight -= slots;
+      this.#inFlightCount -= slots;
     }
   }
 
@@ -72,10 +74,15 @@ export class DnsUpstream {
   /** Starts with a random server, so that a slow one does not delay all queries. */
   async #queryInTurn(query: DnsQuery, transport: DnsTransport): Promise<Buffer> {
     const { servers, random = Math.random } = this.#options;
-    const first = Math.floor(random() * servers.length);
+    const firstIndex = Math.floor(random() * servers.length);
     for (let i = 0; i < servers.length; i++) {
       try {
-        return await this.#queryOne(servers[(first + i) % servers.length]!, query, transport, this.#stop.signal);
+        return await this.#queryServer(
+          servers[(firstIndex + i) % servers.length]!,
+          query,
+          transport,
+          this.#stop.signal,
+        );
       } catch (error) {
         if (this.#stop.signal.aborted) throw error;
       }
@@ -83,20 +90,22 @@ export class DnsUpstream {
     throw new Error('no name server responded');
   }
 
-  async #queryAll(query: DnsQuery, transport: DnsTransport): Promise<Buffer> {
+  async #queryAllServers(query: DnsQuery, transport: DnsTransport): Promise<Buffer> {
     const cancellation = new AbortController();
     const signal = AbortSignal.any([cancellation.signal, this.#stop.signal]);
     try {
-      return await Promise.any(this.#options.servers.map((server) => this.#queryOne(server, query, transport, signal)));
+      return await Promise.any(
+        this.#options.servers.map((server) => this.#queryServer(server, query, transport, signal)),
+      );
     } finally {
       cancellation.abort();
     }
   }
 
-  #queryOne(server: string, query: DnsQuery, transport: DnsTransport, signal: AbortSignal): Promise<Buffer> {
+  #queryServer(server: string, query: DnsQuery, transport: DnsTransport, signal: AbortSignal): Promise<Buffer> {
     const { serverPort = dnsPort, timeoutMs } = this.#options;
-    const question = { server, port: serverPort, query, id: randomInt(0x1_0000), timeoutMs, signal };
-    return exchangeQuery(question, transport === 'udp' ? overUdp : overTcp);
+    const upstreamQuery = { server, port: serverPort, query, id: randomInt(0x1_0000), timeoutMs, signal };
+    return exchangeQuery(upstreamQuery, transport === 'udp' ? exchangeOverUdp : exchangeOverTcp);
   }
 }
 
@@ -109,35 +118,35 @@ interface UpstreamQuery {
   readonly signal: AbortSignal;
 }
 
-type Exchange = (
+type ExchangeFunction = (
   upstreamQuery: UpstreamQuery,
   onMessage: (message: Buffer) => void,
-  failed: (error: Error) => void,
+  onFailed: (error: Error) => void,
 ) => () => void;
 
 /** Ignores messages with another ID or question, which may be spoofed. */
-function exchangeQuery(upstreamQuery: UpstreamQuery, exchange: Exchange): Promise<Buffer> {
+function exchangeQuery(upstreamQuery: UpstreamQuery, exchange: ExchangeFunction): Promise<Buffer> {
   const { query, id, timeoutMs, signal } = upstreamQuery;
   return new Promise((resolve, reject) => {
     const finishOnce = (finish: () => void): void => {
-      clearTimeout(limit);
+      clearTimeout(timeoutTimer);
       signal.removeEventListener('abort', onStopped);
-      close();
+      closeSocket();
       finish();
     };
     const fail = (error: Error): void => finishOnce(() => reject(error));
     const onStopped = (): void => fail(new Error('query canceled'));
-    const limit = setTimeout(() => fail(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
+    const timeoutTimer = setTimeout(() => fail(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
     signal.addEventListener('abort', onStopped, { once: true });
     const accept = (message: Buffer): void => {
       if (isResponseTo(message, id, query)) finishOnce(() => resolve(message));
     };
-    const close = exchange(upstreamQuery, accept, fail);
+    const closeSocket = exchange(upstreamQuery, accept, fail);
   });
 }
 
 /** A connected socket receives only from its server. */
-const overUdp: Exchange = ({ server, port, query, id }, onMessage, onFailed) => {
+const exchangeOverUdp: ExchangeFunction = ({ server, port, query, id }, onMessage, onFailed) => {
   const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
   socket.on('error', onFailed);
   socket.on('message', onMessage);
@@ -150,7 +159,7 @@ const overUdp: Exchange = ({ server, port, query, id }, onMessage, onFailed) => 
   };
 };
 
-const overTcp: Exchange = ({ server, port, query, id }, onMessage, onFailed) => {
+const exchangeOverTcp: ExchangeFunction = ({ server, port, query, id }, onMessage, onFailed) => {
   const socket = connect({ host: server, port });
   const reader = new TcpMessages();
   socket.on('error', onFailed);
@@ -158,6 +167,6 @@ const overTcp: Exchange = ({ server, port, query, id }, onMessage, onFailed) => 
   socket.on('data', (chunk) => {
     for (const message of reader.push(chunk)) onMessage(message);
   });
-  socket.write(framed(withId(query.message, id)));
+  socket.write(frameMessage(withId(query.message, id)));
   return () => socket.destroy();
 };

@@ -37,12 +37,12 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
     const { addresses } = options;
     const upstream = new DnsUpstream(options, counts.upstream);
     const reportFailure = (error: unknown): void => {
-      close();
+      closeServer();
       report({ type: 'dns-port.failed', reason: `DNS server on ${addresses.join(', ')}: ${messageOf(error)}` });
     };
-    const close = (): void => {
+    const closeServer = (): void => {
       upstream.close();
-      ports?.forget('dns');
+      ports?.release('dns');
       server.close();
     };
     const buildServer = (isShared: boolean): DnsServer =>
@@ -54,47 +54,49 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
         forwardBeforeTable: options.forwardBeforeTable,
         upstream,
         counts,
-        failed: reportFailure,
+        onFailed: reportFailure,
       });
     const server = buildServer(ownership !== undefined);
     const unsubscribe = tables.subscribe(({ size, skipped }) =>
       report({ type: 'name-table.received', names: size, skipped }),
     );
-    const listening = (port: number): void => report({ type: 'dns-port.listening', addresses: [...addresses], port });
-    const isFirst = ownership?.isOurs !== false;
+    const reportListening = (port: number): void =>
+      report({ type: 'dns-port.listening', addresses: [...addresses], port });
+    const isFirstOwner = ownership?.isOurs !== false;
     const openServer = async (): Promise<void> => {
-      if (isFirst && ownership !== undefined && ports?.isAfterAnother !== true) await findFree(buildServer(false));
+      if (isFirstOwner && ownership !== undefined && ports?.isAfterAnother !== true)
+        await requireFreePort(buildServer(false));
       const port = await server.open();
       if (!isOpen) {
         server.close();
         return;
       }
       ports?.keep('dns', server.sockets, server);
-      if (isFirst) listening(port);
+      if (isFirstOwner) reportListening(port);
     };
-    let isDue = true;
+    let isStartDue = true;
     const startServer = async (): Promise<void> => {
-      if (!isDue) return;
-      isDue = false;
+      if (!isStartDue) return;
+      isStartDue = false;
       await openServer().catch(reportFailure);
     };
     if (ownership === undefined) void startServer();
     // Report in a later iteration of the event loop, so that name tables are reported first.
-    else if (!isFirst) setImmediate(() => listening(options.port));
+    else if (!isFirstOwner) setImmediate(() => reportListening(options.port));
     const leaveOwnership = ownership?.onAcquired(startServer);
-    const stay = ownership?.onReleased(() => server.leave(leaveLimitMs));
+    const leaveReleased = ownership?.onReleased(() => server.closeWhenIdle(leaveLimitMs));
     return () => {
       isOpen = false;
       leaveOwnership?.();
-      stay?.();
+      leaveReleased?.();
       unsubscribe();
-      close();
+      closeServer();
     };
   });
 }
 
 /** Opening a shared port never fails, so this tests that no other program uses it. */
-async function findFree(trial: DnsServer): Promise<void> {
-  await trial.open();
-  trial.close();
+async function requireFreePort(trialServer: DnsServer): Promise<void> {
+  await trialServer.open();
+  trialServer.close();
 }

@@ -17,7 +17,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isSystemError } from '../../runtime/errors.ts';
 import { startTimeOf } from './base-ids/base-ids.ts';
 import type { DetachedChannels } from './output/output-channels.ts';
-import { readTextQuietly, removeQuietly } from './quiet-files.ts';
+import { readTextOrEmpty, removeQuietly } from './quiet-files.ts';
 
 /** The start time identifies a process even if its PID is reused. */
 export interface ProcessIdentity {
@@ -72,7 +72,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   readonly folder: string;
   readonly stdout: Readable | null;
   readonly stderr: Readable | null;
-  readonly #life: Readable;
+  readonly #livenessPipe: Readable;
   #envoy: ProcessIdentity | undefined;
   #wrapper: ProcessIdentity | undefined;
   #wasKilledEarly = false;
@@ -80,16 +80,16 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
 
   private constructor(
     folder: string,
-    { stdout, stderr, life }: { stdout: Readable | null; stderr: Readable | null; life: Readable },
+    { stdout, stderr, life: livenessPipe }: { stdout: Readable | null; stderr: Readable | null; life: Readable },
   ) {
     super();
     this.folder = folder;
     this.stdout = stdout;
     this.stderr = stderr;
-    this.#life = life;
-    life.on('data', () => {});
-    life.on('error', () => life.destroy());
-    life.once('close', () => this.#onShellExit());
+    this.#livenessPipe = livenessPipe;
+    livenessPipe.on('data', () => {});
+    livenessPipe.on('error', () => livenessPipe.destroy());
+    livenessPipe.once('close', () => this.#onShellExit());
   }
 
   /** @param livingFileDescriptor open file that marks this container as alive to agents of other containers */
@@ -101,7 +101,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   ): DetachedEnvoy {
     mkdirSync(folder, { mode: 0o700 });
     const { stdout, stderr, life } = channels;
-    const detached = new DetachedEnvoy(folder, {
+    const detachedEnvoy = new DetachedEnvoy(folder, {
       stdout: stdout.stream ?? null,
       stderr: stderr.stream,
       life: life.stream,
@@ -118,31 +118,31 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
       stdio: ['ignore', ...stdioEnds, livingFileDescriptor ?? 'ignore'],
       detached: true,
     });
-    child.once('error', (error) => detached.#fail(error));
+    child.once('error', (error) => detachedEnvoy.#fail(error));
     child.unref();
     if (child.pid !== undefined) {
-      detached.#wrapper = { pid: child.pid, startTime: startTimeOf(child.pid) ?? '' };
-      void detached.#awaitEnvoy();
+      detachedEnvoy.#wrapper = { pid: child.pid, startTime: startTimeOf(child.pid) ?? '' };
+      void detachedEnvoy.#awaitEnvoy();
     }
-    return detached;
+    return detachedEnvoy;
   }
 
   /** Adopts the Envoy of another agent. Returns `undefined` if it never started, or if its exit cannot be observed. */
   static adopt(folder: string): DetachedEnvoy | undefined {
-    const envoy = identityIn(join(folder, 'envoy'));
-    const shell = identityIn(join(folder, 'wrapper'));
+    const envoy = readIdentity(join(folder, 'envoy'));
+    const shell = readIdentity(join(folder, 'wrapper'));
     if (envoy === undefined || shell === undefined) return undefined;
     const openPipe = (fd: number) => (isAlive(shell) ? openPipeOf(shell.pid, fd) : undefined);
-    const life = openPipe(lifeFd);
+    const livenessPipe = openPipe(lifeFd);
     const [stdout, stderr] = [openPipe(stdoutReaderFd), openPipe(stderrReaderFd)];
-    const detached = new DetachedEnvoy(folder, {
+    const detachedEnvoy = new DetachedEnvoy(folder, {
       stdout: stdout ?? null,
       stderr: stderr ?? null,
-      life: life ?? closedStream(),
+      life: livenessPipe ?? closedStream(),
     });
-    detached.#wrapper = shell;
-    detached.#envoy = envoy;
-    return detached;
+    detachedEnvoy.#wrapper = shell;
+    detachedEnvoy.#envoy = envoy;
+    return detachedEnvoy;
   }
 
   get pid(): number | undefined {
@@ -160,7 +160,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
 
   release(): void {
     this.#hasEnded = true;
-    for (const stream of [this.stdout, this.stderr, this.#life]) stream?.destroy();
+    for (const stream of [this.stdout, this.stderr, this.#livenessPipe]) stream?.destroy();
   }
 
   /** Must be called after the exit was handled. */
@@ -173,7 +173,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     while (!this.#hasEnded) {
       // Poll only after a delay: on a busy host the shell could start Envoy before the caller adds listeners.
       await sleep(pollMs);
-      this.#envoy = identityIn(join(this.folder, 'envoy'));
+      this.#envoy = readIdentity(join(this.folder, 'envoy'));
       if (this.#envoy !== undefined) {
         this.emit('spawn');
         return;
@@ -189,14 +189,14 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   #fail(error: Error): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#life.destroy();
+    this.#livenessPipe.destroy();
     this.emit('error', error);
   }
 
   /** Envoy has exited too, or the kernel is ending it. */
   #onShellExit(): void {
     if (this.#hasEnded) return;
-    this.#envoy ??= identityIn(join(this.folder, 'envoy'));
+    this.#envoy ??= readIdentity(join(this.folder, 'envoy'));
     if (this.#envoy === undefined && !this.#wasKilledEarly) {
       this.#fail(new Error('shell that starts Envoy exited before Envoy started'));
       return;
@@ -229,7 +229,7 @@ export function withdrawStart(folder: string): boolean {
  * (docs/hot-restart-reference.md, facts 3 and 8).
  */
 export function killDetached(folder: string): number[] {
-  const recordedProcesses = ['envoy', 'wrapper'].flatMap((name) => identityIn(join(folder, name)) ?? []);
+  const recordedProcesses = ['envoy', 'wrapper'].flatMap((name) => readIdentity(join(folder, name)) ?? []);
   const livingProcesses = recordedProcesses.filter(isAlive);
   for (const process of livingProcesses) {
     if (!sendToGroup(process, 'SIGKILL')) send(process, 'SIGKILL');
@@ -239,18 +239,18 @@ export function killDetached(folder: string): number[] {
 }
 
 /** `undefined` until the shell has recorded it. */
-export const envoyIn = (folder: string): ProcessIdentity | undefined => identityIn(join(folder, 'envoy'));
+export const readEnvoyIdentity = (folder: string): ProcessIdentity | undefined => readIdentity(join(folder, 'envoy'));
 
 export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => startTimeOf(pid) === startTime;
 
 /** Ignores an incomplete line, which is still being written. */
-function identityIn(file: string): ProcessIdentity | undefined {
-  const [, pid, startTime] = /^(\d{1,9}) (\d{1,20})\n$/.exec(readTextQuietly(file)) ?? [];
+function readIdentity(file: string): ProcessIdentity | undefined {
+  const [, pid, startTime] = /^(\d{1,9}) (\d{1,20})\n$/.exec(readTextOrEmpty(file)) ?? [];
   return pid === undefined || startTime === undefined || Number(pid) < 2 ? undefined : { pid: Number(pid), startTime };
 }
 
 function exitCodeIn(file: string): number | undefined {
-  const [, code] = /^(\d{1,3})\n$/.exec(readTextQuietly(file)) ?? [];
+  const [, code] = /^(\d{1,3})\n$/.exec(readTextOrEmpty(file)) ?? [];
   return code === undefined ? undefined : Number(code);
 }
 

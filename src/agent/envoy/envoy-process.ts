@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { StartOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../../machines/agent/protocol.ts';
-import { messageOf, reasonIn } from '../../runtime/errors.ts';
-import { whyNotExecutable } from '../../runtime/files/executable.ts';
+import { errorReasonOf, messageOf } from '../../runtime/errors.ts';
+import { notExecutableReason } from '../../runtime/files/executable.ts';
 import { hostMs } from '../../runtime/host-clock.ts';
 import type { LineSink } from '../../runtime/output/line-sink.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -79,7 +79,7 @@ function runEnvoy(
 ): { kill(signal: NodeJS.Signals): void; release(): void } {
   const { log, accessLog = standardOutput, table, adminAt, outOfMemoryKills } = environment;
   const startedAtMs = run.adopted?.startedAtMs ?? hostMs();
-  const killsBefore = outOfMemoryKills();
+  const initialKillCount = outOfMemoryKills();
   const startedProcess = run.adopted === undefined ? startEnvoy(environment, run) : adoptEnvoy(environment, run);
   if ('problem' in startedProcess) {
     report({ type: 'process.failed', reason: startedProcess.problem });
@@ -88,7 +88,7 @@ function runEnvoy(
   const { child, binary } = startedProcess;
   table.add(child, run);
   const hadTakenOver = watchTakeOver({ adminAt, hadParent: run.adopted !== undefined }, run);
-  const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
+  const output = new EnvoyOutput(log, { run, onLine: (line) => records.record(line) });
   const outputEnds = Promise.all([
     readLines(startedProcess.stderr, (line) => output.line(line)),
     // Envoy logs to stderr; its stdout contains only the access logs that users configured.
@@ -109,8 +109,8 @@ function runEnvoy(
     report({ type: 'process.failed', reason: `${binary}: ${messageOf(error)}` });
   });
   child.once('exit', async (code: number | null, signal: NodeJS.Signals | null) => {
-    const livedMs = hostMs() - startedAtMs;
-    const [tookOver] = await Promise.all([
+    const lifetimeMs = hostMs() - startedAtMs;
+    const [hasTakenOver] = await Promise.all([
       killedByAgent ? false : hadTakenOver(),
       // Another process may hold the pipe open, so the wait is limited.
       Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]),
@@ -120,10 +120,11 @@ function runEnvoy(
     hasEnded = true;
     records.end();
     const { refusedByParent } = output;
-    const killed = signal === 'SIGKILL' && !killedByAgent ? causeOfKill(killsBefore, outOfMemoryKills()) : undefined;
-    const { lastOutput, outOfMemory } = killed ?? { lastOutput: output.exitReason(), outOfMemory: false };
-    const takeOver = tookOver ? { tookOverWithinMs: livedMs } : {};
-    report({ type: 'process.exited', code, signal, lastOutput, refusedByParent, outOfMemory, ...takeOver });
+    const killCause =
+      signal === 'SIGKILL' && !killedByAgent ? causeOfKill(initialKillCount, outOfMemoryKills()) : undefined;
+    const { lastOutput, outOfMemory } = killCause ?? { lastOutput: output.exitReason(), outOfMemory: false };
+    const takeoverFields = hasTakenOver ? { tookOverWithinMs: lifetimeMs } : {};
+    report({ type: 'process.exited', code, signal, lastOutput, refusedByParent, outOfMemory, ...takeoverFields });
     // The folder would report an already handled exit to the next agent.
     if (child instanceof DetachedEnvoy && !isReleased) child.removeFolder();
   });
@@ -201,15 +202,15 @@ function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): Started
 
 /** The OOM counter of the kernel shows the cause of a SIGKILL that this agent did not send. */
 function causeOfKill(
-  killsBefore: number | undefined,
-  killsNow: number | undefined,
+  initialKillCount: number | undefined,
+  currentKillCount: number | undefined,
 ): { lastOutput: string; outOfMemory: boolean } {
-  if (killsBefore === undefined || killsNow === undefined) {
+  if (initialKillCount === undefined || currentKillCount === undefined) {
     return { lastOutput: 'killed by another process or the kernel, possibly out of memory', outOfMemory: false };
   }
-  const outOfMemory = killsNow > killsBefore;
+  const outOfMemory = currentKillCount > initialKillCount;
   const lastOutput = outOfMemory
-    ? `killed by the kernel, out of memory (oom_kill ${killsBefore} → ${killsNow})`
+    ? `killed by the kernel, out of memory (oom_kill ${initialKillCount} → ${currentKillCount})`
     : 'killed by another process (the kernel reports no out-of-memory kill)';
   return { lastOutput, outOfMemory };
 }
@@ -219,16 +220,16 @@ function tryToStart<A>(start: () => A): A | { problem: string } {
   try {
     return start();
   } catch (error) {
-    return { problem: reasonIn(error) };
+    return { problem: errorReasonOf(error) };
   }
 }
 
 function resolveBinary({ binaries }: EnvoyProcessEnvironment, run: StartOrder): { path: string } | { problem: string } {
   try {
     const path = binaries.pathOf(run.binary);
-    const reason = whyNotExecutable(path);
+    const reason = notExecutableReason(path);
     return reason === undefined ? { path } : { problem: `cannot start Envoy: ${path} ${reason}` };
   } catch (error) {
-    return { problem: `cannot start Envoy: ${reasonIn(error)}` };
+    return { problem: `cannot start Envoy: ${errorReasonOf(error)}` };
   }
 }

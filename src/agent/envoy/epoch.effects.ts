@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { epochMachine } from '../../../machines/agent/envoy/epoch.machine.ts';
-import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
+import type { ActorImplementations } from '../../runtime/actors/effects-of.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { type DrainEnvironment, drainListeners } from '../admin/drain-listeners.ts';
@@ -9,7 +9,7 @@ import { isMarkedInitializing } from './base-ids/shared-memory.ts';
 import { type EnvoyProcessEnvironment, envoyProcess } from './envoy-process.ts';
 import { outOfMemoryCounter } from './out-of-memory.ts';
 
-export interface EpochEffects extends ActorsOf<typeof epochMachine, 'prepare'> {
+export interface EpochEffects extends ActorImplementations<typeof epochMachine, 'prepare'> {
   readonly process: Omit<EnvoyProcessEnvironment, 'outOfMemoryKills'>;
   readonly probe: Omit<ProbeEnvironment, 'isMarkedInitializing'>;
   readonly drain: DrainEnvironment;

@@ -5,7 +5,7 @@ import { readRegularFile } from '../../runtime/files/regular-file.ts';
 const maxTextBytes = 1024 * 1024;
 
 /** Returns an empty text unless the path is a readable regular file. Follows no symbolic link and does not block on a FIFO. */
-export function readTextQuietly(file: string): string {
+export function readTextOrEmpty(file: string): string {
   try {
     return readRegularFile(file, { maxBytes: maxTextBytes }).content.toString();
   } catch {

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { codedError } from '../../../test/fixtures/error-details.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
-import { makeFolder } from '../../runtime/files/make-folder.ts';
-import { inScratchFolder } from './scratch-folder.ts';
+import { ensureDirectory } from '../../runtime/files/make-folder.ts';
+import { withScratchFolder } from './scratch-folder.ts';
 
 function folder(): string {
   const temporary = temporaryFolder();
@@ -16,7 +16,7 @@ const flag = '--runDir';
 
 test('removes the temporary folder after success and failure', () => {
   const path = folder();
-  const scratchFolder = inScratchFolder([{ path, flag }], (scratch) => {
+  const scratchFolder = withScratchFolder([{ path, flag }], (scratch) => {
     writeFileSync(join(scratch, 'file'), '');
     return scratch;
   });
@@ -24,7 +24,7 @@ test('removes the temporary folder after success and failure', () => {
   const fail = (): never => {
     throw new Error('EIO: i/o error, open');
   };
-  expect(() => inScratchFolder([{ path, flag }], fail)).toThrow(
+  expect(() => withScratchFolder([{ path, flag }], fail)).toThrow(
     codedError('FILE_UNWRITABLE', { path: '--runDir', got: path }),
   );
   expect(readdirSync(path)).toEqual([]);
@@ -33,9 +33,9 @@ test('removes the temporary folder after success and failure', () => {
 test('recreates a missing parent folder with its own parents', () => {
   const parent = folder();
   const path = join(parent, 'a', 'b');
-  expect(inScratchFolder([{ path, flag }], existsSync)).toBe(true);
+  expect(withScratchFolder([{ path, flag }], existsSync)).toBe(true);
   rmSync(join(parent, 'a'), { recursive: true });
-  expect(inScratchFolder([{ path, flag }], existsSync)).toBe(true);
+  expect(withScratchFolder([{ path, flag }], existsSync)).toBe(true);
 });
 
 test('uses the next parent folder if the first is unusable, and reports the first if all are unusable', () => {
@@ -43,8 +43,8 @@ test('uses the next parent folder if the first is unusable, and reports the firs
   writeFileSync(join(parent, 'file'), '');
   const unusable = { path: join(parent, 'file', 'below'), flag };
   const usable = { path: join(parent, 'fine'), flag: '--configPath' };
-  expect(inScratchFolder([unusable, usable], (scratch) => scratch)).toContain(usable.path);
-  expect(() => inScratchFolder([unusable, { path: '/proc', flag: 'TMPDIR' }], () => {})).toThrow(
+  expect(withScratchFolder([unusable, usable], (scratch) => scratch)).toContain(usable.path);
+  expect(() => withScratchFolder([unusable, { path: '/proc', flag: 'TMPDIR' }], () => {})).toThrow(
     codedError('FILE_UNWRITABLE', { path: '--runDir', got: unusable.path }),
   );
 });
@@ -60,7 +60,7 @@ test.each([
     },
   ],
 ])('fails immediately if the folder is %s', (_, path) => {
-  expect(() => makeFolder(path())).toThrow(/ENOENT|ENOTDIR|EACCES|EPERM/);
+  expect(() => ensureDirectory(path())).toThrow(/ENOENT|ENOTDIR|EACCES|EPERM/);
 });
 
 test('fails for a relative folder if the working directory no longer exists', () => {
@@ -70,6 +70,6 @@ test('fails for a relative folder if the working directory no longer exists', ()
   onTestFinished(() => process.chdir(workingDirectory));
   process.chdir(removedFolder);
   rmSync(removedFolder, { recursive: true });
-  expect(() => makeFolder('etc/istio')).toThrow('ENOENT');
-  expect(() => inScratchFolder([{ path: 'etc/istio', flag }], () => {})).toThrow('etc/istio: ENOENT');
+  expect(() => ensureDirectory('etc/istio')).toThrow('ENOENT');
+  expect(() => withScratchFolder([{ path: 'etc/istio', flag }], () => {})).toThrow('etc/istio: ENOENT');
 });

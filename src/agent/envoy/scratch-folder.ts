@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../../runtime/files/make-folder.ts';
 import { removeQuietly } from './quiet-files.ts';
 
 export interface ScratchParent {
@@ -14,12 +14,12 @@ export interface ScratchParent {
  *
  * @throws ChartpilotError FILE_UNWRITABLE with the problem of the first parent
  */
-export function inScratchFolder<A>(parents: readonly ScratchParent[], task: (folder: string) => A): A {
+export function withScratchFolder<A>(parents: readonly ScratchParent[], task: (folder: string) => A): A {
   let problem: ChartpilotError | undefined;
   for (const { path, flag } of parents) {
     try {
       const parent = resolve(path);
-      makeFolder(parent);
+      ensureDirectory(parent);
       const folder = mkdtempSync(join(parent, '.scratch-'));
       try {
         return task(folder);

@@ -1,6 +1,6 @@
 import { get } from 'node:http';
 import type { EnvoyProbe, EnvoyResponded } from '../../../machines/agent/status-protocol.ts';
-import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
+import { rejectUpgrade } from '../../runtime/fences/other-protocol.ts';
 import { type AdminClient, type AdminState, connectionProblem } from '../admin/admin-client.ts';
 import { startTimeOf } from './base-ids/base-ids.ts';
 
@@ -36,7 +36,7 @@ export type ProbeResult = Pick<EnvoyResponded, 'by' | 'live' | 'detail'> &
 
 const adminLimitMs = 3_000;
 /** A child that SIGKILL does not end keeps the admin port open without responding. */
-const doubtfulAdminLimitMs = 1_000;
+const unverifiedAdminLimitMs = 1_000;
 const portLimitMs = 1_000;
 
 /** Probes the admin interface, a worker's port, or both as `at` selects; with both, the admin interface wins if it responds. Never rejects. */
@@ -48,7 +48,7 @@ export async function probeServingEnvoy(
 ): Promise<ProbeResult> {
   if (probeTarget === 'port') return probePort(process, ports);
   if (probeTarget === 'admin') return { by: 'admin', ...(await admin.state(adminLimitMs)) };
-  const [state, port] = await Promise.all([admin.state(doubtfulAdminLimitMs), probePort(process, ports)]);
+  const [state, port] = await Promise.all([admin.state(unverifiedAdminLimitMs), probePort(process, ports)]);
   return state.responded ? { by: 'admin', ...state } : port;
 }
 
@@ -73,7 +73,7 @@ function whyNoResponse(host: string, port: number): Promise<string | undefined> 
     });
     const fail = (error: Error): void =>
       resolve(`port ${port}: ${signal.aborted ? `no response within ${portLimitMs} ms` : connectionProblem(error)}`);
-    refuseOtherProtocol(outgoing, fail);
+    rejectUpgrade(outgoing, fail);
     outgoing.on('error', fail);
   });
 }

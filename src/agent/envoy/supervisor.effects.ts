@@ -1,9 +1,9 @@
 import { supervisorMachine } from '../../../machines/agent/envoy/supervisor.machine.ts';
-import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
+import type { ActorImplementations } from '../../runtime/actors/effects-of.ts';
 import { type RepairEnvironment, repairSharedMemory } from './base-ids/shared-memory.ts';
 import type { EnvoyBinaries } from './envoy-binaries.ts';
 
-export interface SupervisorEffects extends ActorsOf<typeof supervisorMachine, 'epoch' | 'shutdown'> {
+export interface SupervisorEffects extends ActorImplementations<typeof supervisorMachine, 'epoch' | 'shutdown'> {
   readonly binaries: EnvoyBinaries;
   readonly newest: RepairEnvironment;
 }

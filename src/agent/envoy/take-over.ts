@@ -4,7 +4,7 @@
 import type { AdminConnector } from '../admin/admin-client.ts';
 import { isMarkedInitializing } from './base-ids/shared-memory.ts';
 
-export interface TakeOverEnvironment {
+export interface TakeoverEnvironment {
   readonly adminAt: AdminConnector;
   readonly sharedMemoryDir?: string;
   /** Whether the parent of an adopted child responded before the adoption, which can no longer be checked. */
@@ -23,7 +23,7 @@ const exitProbeLimitMs = 500;
  * the parent's admin interface; the mark is cleared when the epoch becomes live (docs/hot-restart-reference.md, facts 1 and 2).
  */
 export function watchTakeOver(
-  { adminAt, sharedMemoryDir, hadParent = false }: TakeOverEnvironment,
+  { adminAt, sharedMemoryDir, hadParent = false }: TakeoverEnvironment,
   { epoch, baseId, adminPort }: { readonly epoch: number; readonly baseId: number; readonly adminPort: number },
 ): () => Promise<boolean> {
   if (epoch === 0) return () => Promise.resolve(false);

@@ -3,11 +3,11 @@ import { binaryWatcherMachine } from '../../../machines/agent/files/binary-watch
 import { type BinaryCheckEnvironment, checkBinary } from './check-binary.ts';
 import { directoryWatchWithEffects } from './directory-watch.effects.ts';
 
-export function binaryWatcherWithEffects(binary: string, check: BinaryCheckEnvironment) {
+export function binaryWatcherWithEffects(binary: string, checkEnvironment: BinaryCheckEnvironment) {
   return binaryWatcherMachine.provide({
     actors: {
       directory: directoryWatchWithEffects((name) => name === basename(binary)),
-      checkBinary: checkBinary(check),
+      checkBinary: checkBinary(checkEnvironment),
     },
   });
 }

@@ -6,12 +6,16 @@ import { readCertificates, waitForFiles } from './certificate-files.ts';
 import { certificateValidator } from './certificate-validation.ts';
 import { directoryWatchWithEffects } from './directory-watch.effects.ts';
 
-export function certWatcherWithEffects(newest: ValidationEnvironment, fileTurns: FileTurns, log: Logger) {
+export function certWatcherWithEffects(
+  validationEnvironment: ValidationEnvironment,
+  fileTurns: FileTurns,
+  log: Logger,
+) {
   return certWatcherMachine.provide({
     actors: {
       waitForFiles: waitForFiles(fileTurns),
       directory: directoryWatchWithEffects(),
-      digestFiles: readCertificates(certificateValidator(newest), log.scope('cert-watcher'), fileTurns),
+      digestFiles: readCertificates(certificateValidator(validationEnvironment), log.scope('cert-watcher'), fileTurns),
     },
   });
 }

@@ -7,7 +7,7 @@ import type { FilesPending } from '../../../machines/agent/protocol.ts';
 import { type CertificateProblem, problemOf } from '../../identity/certificate-problem.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
-import { readTogether } from '../../runtime/files/read-together.ts';
+import { readConsistently } from '../../runtime/files/read-together.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { type CertificateSet, describeCertificates, inspectCertificates } from './certificate-problems.ts';
 import { readSmallFile } from './certificate-reading.ts';
@@ -24,8 +24,8 @@ export interface CertificateFilesContent {
   readonly notValidated?: string;
 }
 
-interface DirectoriesRead extends CertificateFilesContent {
-  readonly found: readonly CertificateProblem[];
+interface DirectoriesContent extends CertificateFilesContent {
+  readonly foundProblems: readonly CertificateProblem[];
   readonly sets: readonly CertificateSet[];
   readonly contents: ReadonlyMap<string, Buffer>;
 }
@@ -38,30 +38,32 @@ const maxBytes = 64 * 1024 * 1024;
 export async function digestDirectories(
   directories: readonly string[],
   signal?: AbortSignal,
-): Promise<DirectoriesRead> {
+): Promise<DirectoriesContent> {
   const hash = createHash('sha256');
-  const all = new Map<string, Buffer>();
+  const contentByPath = new Map<string, Buffer>();
   const problems: CertificateProblem[] = [];
-  const sets: CertificateSet[] = [];
+  const certificateSets: CertificateSet[] = [];
   for (const directory of new Set(directories)) {
-    const { contents, unreadable } = await readTogether((locate) => readDirectory(directory, locate, signal));
+    const { contents, unreadable } = await readConsistently((resolvePath) =>
+      readDirectory(directory, resolvePath, signal),
+    );
     for (const [name, content] of contents) {
       hash.update(content);
-      all.set(join(directory, name), content);
+      contentByPath.set(join(directory, name), content);
     }
     const inspection = inspectCertificates(contents);
     for (const problem of [...unreadable, ...inspection.problems]) {
       problems.push({ ...problem, message: `${directory}: ${problem.message}` });
     }
-    sets.push(...inspection.sets.map((set) => setInDirectory(directory, set)));
+    certificateSets.push(...inspection.sets.map((set) => setInDirectory(directory, set)));
   }
   return {
     digest: hash.digest('hex'),
-    files: [...all.keys()],
+    files: [...contentByPath.keys()],
     ...problemFields(problems),
-    found: problems,
-    sets,
-    contents: all,
+    foundProblems: problems,
+    sets: certificateSets,
+    contents: contentByPath,
   };
 }
 
@@ -72,17 +74,17 @@ function setInDirectory(directory: string, set: CertificateSet): CertificateSet 
 
 async function readDirectory(
   directory: string,
-  locate: (path: string) => Promise<string>,
+  resolvePath: (path: string) => Promise<string>,
   signal: AbortSignal | undefined,
 ): Promise<{ contents: Map<string, Buffer>; unreadable: readonly CertificateProblem[] }> {
   const contents = new Map<string, Buffer>();
   const fileNames = await certificateNames(directory);
-  if ('problem' in fileNames) return { contents, unreadable: [unreadableAs(fileNames.problem)] };
+  if ('problem' in fileNames) return { contents, unreadable: [unreadableProblem(fileNames.problem)] };
   const unreadableProblems: CertificateProblem[] = [];
   let bytes = 0;
   for (const name of fileNames.names.slice(0, maxFiles)) {
     signal?.throwIfAborted();
-    const content = await readSmallFile(await locate(join(directory, name)));
+    const content = await readSmallFile(await resolvePath(join(directory, name)));
     if ('problem' in content)
       unreadableProblems.push(problemOf(content.code, `${name} ${content.problem}`, { path: name }));
     else {
@@ -92,23 +94,23 @@ async function readDirectory(
     if (bytes > maxBytes) break;
   }
   if (bytes > maxBytes)
-    unreadableProblems.push(unreadableAs(`certificate files must have at most ${maxBytes} bytes in total`));
+    unreadableProblems.push(unreadableProblem(`certificate files must have at most ${maxBytes} bytes in total`));
   if (fileNames.names.length > maxFiles) {
     unreadableProblems.push(
-      unreadableAs(`directory must have at most ${maxFiles} certificate files, got ${fileNames.names.length}`),
+      unreadableProblem(`directory must have at most ${maxFiles} certificate files, got ${fileNames.names.length}`),
     );
   }
   return { contents, unreadable: unreadableProblems };
 }
 
-function unreadableAs(message: string): CertificateProblem {
+function unreadableProblem(message: string): CertificateProblem {
   return problemOf('CERTIFICATE_FILE_UNREADABLE', message);
 }
 
 function problemFields(problems: readonly CertificateProblem[]): Pick<CertificateFilesContent, 'problems' | 'code'> {
-  const texts = [...new Set(problems.map(({ message }) => message))];
+  const messages = [...new Set(problems.map(({ message }) => message))];
   const codes = [...new Set(problems.map(({ code }) => code))];
-  return { problems: texts, ...(codes.length > 0 && { code: codes.join(', ') }) };
+  return { problems: messages, ...(codes.length > 0 && { code: codes.join(', ') }) };
 }
 
 /** A missing directory may appear later. */
@@ -129,40 +131,41 @@ const maxReadings = 3;
 export function readCertificates(validator: CertificateValidator, log: Logger, fileTurns: FileTurns) {
   return fromPromise<CertificateFilesContent, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
     const { directories } = input;
-    const digest = (): Promise<DirectoriesRead> => fileTurns.run(() => digestDirectories(directories, signal), signal);
-    let read = await digest();
+    const digest = (): Promise<DirectoriesContent> =>
+      fileTurns.run(() => digestDirectories(directories, signal), signal);
+    let filesContent = await digest();
     if (!input.judge) {
       // The message does not state whether Envoy starts with these files, because Envoy may have been adopted.
-      if (read.problems.length > 0) {
-        log.warn('certificates.invalid', { code: read.code, reason: read.problems.join('; ') });
+      if (filesContent.problems.length > 0) {
+        log.warn('certificates.invalid', { code: filesContent.code, reason: filesContent.problems.join('; ') });
       }
-      return validationOutcome(read);
+      return validationOutcome(filesContent);
     }
-    for (let times = 1; times <= maxReadings; times++) {
-      const { problems, notValidated } = await validateSets(read, validator, signal);
-      const digestAfter = await digest();
-      if (digestAfter.digest === read.digest) return validationOutcome(read, problems, notValidated);
-      read = digestAfter;
+    for (let readingCount = 1; readingCount <= maxReadings; readingCount++) {
+      const { problems, notValidated } = await validateSets(filesContent, validator, signal);
+      const finalDigest = await digest();
+      if (finalDigest.digest === filesContent.digest) return validationOutcome(filesContent, problems, notValidated);
+      filesContent = finalDigest;
     }
-    return validationOutcome(read, [unreadableAs('certificate files keep changing while they are read')]);
+    return validationOutcome(filesContent, [unreadableProblem('certificate files keep changing while they are read')]);
   });
 }
 
 function validationOutcome(
-  { digest, files, found }: DirectoriesRead,
+  { digest, files, foundProblems }: DirectoriesContent,
   furtherProblems: readonly CertificateProblem[] = [],
-  notValidated?: string,
+  skipReason?: string,
 ): CertificateFilesContent {
   return {
     digest,
     files,
-    ...problemFields([...found, ...furtherProblems]),
-    ...(notValidated !== undefined && { notValidated }),
+    ...problemFields([...foundProblems, ...furtherProblems]),
+    ...(skipReason !== undefined && { notValidated: skipReason }),
   };
 }
 
 async function validateSets(
-  { sets, problems, contents }: DirectoriesRead,
+  { sets, problems, contents }: DirectoriesContent,
   validator: CertificateValidator,
   signal: AbortSignal,
 ): Promise<{ problems: CertificateProblem[]; notValidated?: string }> {
@@ -173,7 +176,7 @@ async function validateSets(
       if (result.is === 'not known') return { problems: [], notValidated: result.why };
       const file = 'roots' in set ? set.roots : set.certificate;
       const blocks = describeCertificates(contents.get(file) ?? Buffer.alloc(0));
-      const message = `Envoy rejects ${file}: ${plain(result.why)}${blocks === '' ? '' : ` (${blocks})`}`;
+      const message = `Envoy rejects ${file}: ${withoutConfigPrefix(result.why)}${blocks === '' ? '' : ` (${blocks})`}`;
       refusedProblems.push(problemOf('CERTIFICATE_REJECTED', message, { path: file }));
     }
   } catch (error) {
@@ -183,7 +186,8 @@ async function validateSets(
 }
 
 /** Removes Envoy's prefix about the generated configuration. */
-const plain = (rawMessage: string): string => rawMessage.replace(/^error initializing configuration '.*?': /, '');
+const withoutConfigPrefix = (rawMessage: string): string =>
+  rawMessage.replace(/^error initializing configuration '.*?': /, '');
 
 const pollMs = 100;
 

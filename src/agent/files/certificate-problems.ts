@@ -5,7 +5,7 @@ import type { CertificateCode } from '../../runtime/error-codes/certificates.ts'
 import { messageOf } from '../../runtime/errors.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemFileBlock, pemBlocks } from '../identity/pem-file.ts';
 
-const pairs: readonly (readonly [certificate: string, key: string])[] = [
+const knownPairs: readonly (readonly [certificate: string, key: string])[] = [
   ['tls.crt', 'tls.key'],
   ['cert-chain.pem', 'key.pem'],
 ];
@@ -21,20 +21,20 @@ interface ReadFile {
   readonly name: string;
   readonly certificates: readonly PemFileBlock[];
   readonly keys: readonly PemFileBlock[];
-  readonly first: X509Certificate | undefined;
+  readonly firstCertificate: X509Certificate | undefined;
   readonly key: KeyObject | undefined;
   readonly problems: CertificateProblem[];
 }
 
 export function inspectCertificates(contents: ReadonlyMap<string, Buffer>): CertificateFindings {
-  const files = new Map([...contents].map(([name, content]) => [name, read(name, content)] as const));
+  const files = new Map([...contents].map(([name, content]) => [name, parseFile(name, content)] as const));
   const fileProblems = [...files.values()].flatMap(({ problems }) => problems);
   if (fileProblems.length > 0) return { problems: fileProblems, sets: [] };
-  const problems = pairs.flatMap(([certificate, key]) => pairProblem(files, certificate, key));
+  const problems = knownPairs.flatMap(([certificate, key]) => pairProblem(files, certificate, key));
   return { problems, sets: problems.length > 0 ? [] : setsOf([...files.values()]) };
 }
 
-function read(name: string, content: Buffer): ReadFile {
+function parseFile(name: string, content: Buffer): ReadFile {
   const blocks = pemBlocks(content);
   const certificates = blocks.filter(isCertificate);
   const keys = blocks.filter(isPrivateKey);
@@ -47,7 +47,7 @@ function read(name: string, content: Buffer): ReadFile {
     name,
     certificates,
     keys,
-    first: parsedBlocks.find((item) => item instanceof X509Certificate),
+    firstCertificate: parsedBlocks.find((item) => item instanceof X509Certificate),
     key: parsedBlocks.find((item): item is KeyObject => item !== undefined && !(item instanceof X509Certificate)),
     problems,
   };
@@ -89,17 +89,26 @@ function pairProblem(files: ReadonlyMap<string, ReadFile>, certificate: string, 
   if (chain === undefined && secret === undefined) return [];
   if (chain === undefined) return [missingFile('CERTIFICATE_MISSING', certificate, key)];
   if (secret === undefined) return [missingFile('PRIVATE_KEY_INVALID', key, certificate)];
-  const misplaced = [
+  const misplacedProblems = [
     ...(chain.certificates.length > 0
       ? []
-      : [misplacedIn('CERTIFICATE_MISSING', certificate, 'a certificate', heldBy(chain))]),
-    ...(secret.keys.length > 0 ? [] : [misplacedIn('PRIVATE_KEY_INVALID', key, 'a private key', heldBy(secret))]),
+      : [misplacedProblem('CERTIFICATE_MISSING', certificate, 'a certificate', describeContent(chain))]),
+    ...(secret.keys.length > 0
+      ? []
+      : [misplacedProblem('PRIVATE_KEY_INVALID', key, 'a private key', describeContent(secret))]),
   ];
-  if (misplaced.length > 0) return misplaced;
-  if (chain.first === undefined || secret.key === undefined || matchesKey(secret.key, chain.first)) return [];
-  const other = chain.certificates.findIndex(({ text }) => matchesKey(secret.key!, text));
+  if (misplacedProblems.length > 0) return misplacedProblems;
+  if (
+    chain.firstCertificate === undefined ||
+    secret.key === undefined ||
+    matchesKey(secret.key, chain.firstCertificate)
+  )
+    return [];
+  const matchingIndex = chain.certificates.findIndex(({ text }) => matchesKey(secret.key!, text));
   const location =
-    other > 0 ? ` but of the certificate in block ${chain.certificates[other]!.number}, which must come first` : '';
+    matchingIndex > 0
+      ? ` but of the certificate in block ${chain.certificates[matchingIndex]!.number}, which must come first`
+      : '';
   const message = `${key} is not the private key of ${certificate}${location}`;
   return [problemOf('PRIVATE_KEY_MISMATCH', message, { path: key })];
 }
@@ -108,11 +117,11 @@ function missingFile(code: CertificateCode, file: string, other: string): Certif
   return problemOf(code, `${file} is missing beside ${other}`, { path: file });
 }
 
-function misplacedIn(code: CertificateCode, file: string, expected: string, actual: string): CertificateProblem {
+function misplacedProblem(code: CertificateCode, file: string, expected: string, actual: string): CertificateProblem {
   return problemOf(code, `${file} must contain ${expected}, got ${actual}`, { path: file, expected, got: actual });
 }
 
-function heldBy({ certificates, keys }: ReadFile): string {
+function describeContent({ certificates, keys }: ReadFile): string {
   if (keys.length > 0) return 'a private key';
   return certificates.length > 0 ? 'a certificate' : 'neither';
 }
@@ -127,17 +136,20 @@ function matchesKey(key: KeyObject, certificate: X509Certificate | string): bool
 
 /** Known pairs, then each other key with the file whose first certificate matches; remaining files are roots. */
 function setsOf(files: readonly ReadFile[]): CertificateSet[] {
-  const paired = files.flatMap((file) => {
+  const pairedSets = files.flatMap((file) => {
     if (file.keys.length === 0) return [];
-    const pairedCertificate = pairs.find(([, key]) => key === file.name)?.[0];
+    const pairedCertificate = knownPairs.find(([, key]) => key === file.name)?.[0];
     const key = file.key;
     const of =
-      pairedCertificate ?? (key && files.find(({ first }) => first !== undefined && matchesKey(key, first))?.name);
+      pairedCertificate ??
+      (key &&
+        files.find(({ firstCertificate }) => firstCertificate !== undefined && matchesKey(key, firstCertificate))
+          ?.name);
     return of === undefined ? [] : [{ certificate: of, key: file.name }];
   });
-  const chains = new Set(paired.map(({ certificate }) => certificate));
+  const chains = new Set(pairedSets.map(({ certificate }) => certificate));
   const roots = files.filter(({ name, certificates }) => certificates.length > 0 && !chains.has(name));
-  return [...paired, ...roots.map(({ name }) => ({ roots: name }))];
+  return [...pairedSets, ...roots.map(({ name }) => ({ roots: name }))];
 }
 
 /** The key type of each certificate in a file, which Envoy's message lacks. */

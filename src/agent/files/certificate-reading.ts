@@ -22,8 +22,8 @@ export async function readSmallFile(
     const content = Buffer.alloc(Math.min(size, largestFileBytes) + 1);
     let bytes = 0;
     // One byte more than the size, to detect a growing file.
-    for (let read = 1; read > 0 && bytes < content.length; bytes += read) {
-      ({ bytesRead: read } = await file.read(content, bytes, content.length - bytes));
+    for (let bytesRead = 1; bytesRead > 0 && bytes < content.length; bytes += bytesRead) {
+      ({ bytesRead: bytesRead } = await file.read(content, bytes, content.length - bytes));
     }
     if (bytes > largestFileBytes) return unreadableFile(`must have at most ${largestFileBytes} bytes`);
     if (bytes > size) return unreadableFile('changed while it was read');

@@ -16,7 +16,7 @@ export interface ValidatedSet {
 }
 
 /** The configuration of a run is an argument, which is limited to 128 KiB. */
-const setsAtOnce = 200;
+const maxSetsPerRun = 200;
 const maxRejectedSets = 16;
 
 export function certificateValidator(
@@ -28,22 +28,22 @@ export function certificateValidator(
       ...(environment.limitMs !== undefined && { limitMs: environment.limitMs }),
     });
   return async (sets, signal) => {
-    const validated: ValidatedSet[] = [];
-    for (let first = 0; first < sets.length; first += setsAtOnce) {
-      const batch = sets.slice(first, first + setsAtOnce);
+    const failedSets: ValidatedSet[] = [];
+    for (let startIndex = 0; startIndex < sets.length; startIndex += maxSetsPerRun) {
+      const batch = sets.slice(startIndex, startIndex + maxSetsPerRun);
       const result = await validate(batch, signal);
       if (result.is === 'taken') continue;
       // Further runs would fail as well if Envoy cannot run.
-      if (result.is === 'not known' || batch.length === 1) return [...validated, { set: batch[0]!, result }];
+      if (result.is === 'not known' || batch.length === 1) return [...failedSets, { set: batch[0]!, result }];
       for (const set of batch) {
         const setResult = await validate([set], signal);
-        if (setResult.is !== 'taken') validated.push({ set, result: setResult });
-        if (setResult.is === 'not known' || validated.length >= maxRejectedSets) return validated;
+        if (setResult.is !== 'taken') failedSets.push({ set, result: setResult });
+        if (setResult.is === 'not known' || failedSets.length >= maxRejectedSets) return failedSets;
       }
       // If only all together are rejected, report that message.
-      if (validated.length === 0) validated.push({ set: batch[0]!, result });
+      if (failedSets.length === 0) failedSets.push({ set: batch[0]!, result });
     }
-    return validated;
+    return failedSets;
   };
 }
 
@@ -52,7 +52,7 @@ function setArguments(sets: readonly CertificateSet[]): string[] {
   const bootstrap = {
     static_resources: {
       listeners: sets.flatMap((set, index) => ('roots' in set ? [] : [listenerWith(set, index)])),
-      clusters: sets.flatMap((set, index) => ('roots' in set ? [clusterThatTrusts(set, index)] : [])),
+      clusters: sets.flatMap((set, index) => ('roots' in set ? [clusterWithTrustedRoots(set, index)] : [])),
     },
   };
   return [
@@ -82,7 +82,7 @@ function listenerWith({ certificate, key }: { certificate: string; key: string }
   };
 }
 
-function clusterThatTrusts({ roots }: { roots: string }, index: number): object {
+function clusterWithTrustedRoots({ roots }: { roots: string }, index: number): object {
   const name = `roots ${index}`;
   const typed_config = {
     '@type': `${tlsTypes}.UpstreamTlsContext`,

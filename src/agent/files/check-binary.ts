@@ -3,11 +3,11 @@ import { fromPromise } from 'xstate';
 import type { BinaryCheckOrder, BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { envoySupport, envoyVersionIn } from '../../model/node/envoy-build.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { whyNotExecutable } from '../../runtime/files/executable.ts';
+import { notExecutableReason } from '../../runtime/files/executable.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { runForOutput } from '../../runtime/run-for-output.ts';
 import { digestOf, type EnvoyBinaries, type OpenBinary, openBinary, openFilePath } from '../envoy/envoy-binaries.ts';
-import { maxVersionOutput, releaseIn } from '../envoy/envoy-release.ts';
+import { maxVersionOutput, parseRelease } from '../envoy/envoy-release.ts';
 import type { ValidationResult } from '../envoy/envoy-validation.ts';
 
 export interface BinaryCheckEnvironment {
@@ -24,11 +24,11 @@ const runLimitMs = 30_000;
 
 export function checkBinary(environment: BinaryCheckEnvironment) {
   return fromPromise<BinaryCheckResult, BinaryCheckOrder>(({ input: { path }, signal }) =>
-    check(environment, path, signal).catch((error: unknown) => ({ unknown: messageOf(error) })),
+    runCheck(environment, path, signal).catch((error: unknown) => ({ unknown: messageOf(error) })),
   );
 }
 
-async function check(
+async function runCheck(
   environment: BinaryCheckEnvironment,
   path: string,
   signal: AbortSignal,
@@ -61,7 +61,7 @@ async function check(
 }
 
 function openedAt(path: string): OpenBinary | { refused: string } {
-  const reason = whyNotExecutable(path);
+  const reason = notExecutableReason(path);
   if (reason !== undefined) return { refused: `${path} ${reason}` };
   try {
     return openBinary(path);
@@ -71,8 +71,8 @@ function openedAt(path: string): OpenBinary | { refused: string } {
 }
 
 function hasChanged({ fd, stats }: OpenBinary): boolean {
-  const now = fstatSync(fd, { bigint: true });
-  return now.size !== stats.size || now.mtimeNs !== stats.mtimeNs;
+  const currentStats = fstatSync(fd, { bigint: true });
+  return currentStats.size !== stats.size || currentStats.mtimeNs !== stats.mtimeNs;
 }
 
 /** Runs checks in ascending order of cost and reports the first failure. */
@@ -83,7 +83,7 @@ async function checkCompatibility(
 ): Promise<{ refused: string } | { version: string }> {
   const path = openFilePath(fd);
   const version = await runBinary(path, ['--version'], signal);
-  const release = releaseIn(version.output);
+  const release = parseRelease(version.output);
   if (version.exitCode !== 0 || release === undefined) {
     return { refused: `${realPath} --version printed no Envoy version: ${outputText(version)}` };
   }
@@ -96,8 +96,8 @@ async function checkCompatibility(
     const processResult = await runBinary(binaries.newestPath, [...envoyArguments, '--hot-restart-version'], signal);
     // Do not reject if the running Envoy does not report its version.
     if (processResult.exitCode === 0 && processResult.output !== compatibility.output) {
-      const differs = `hot restart version ${compatibility.output}, running Envoy has ${processResult.output}`;
-      return { refused: `${description} cannot hot restart the running Envoy: ${differs}` };
+      const differenceText = `hot restart version ${compatibility.output}, running Envoy has ${processResult.output}`;
+      return { refused: `${description} cannot hot restart the running Envoy: ${differenceText}` };
     }
   }
   const validation = await validate(path, signal);

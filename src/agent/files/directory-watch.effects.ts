@@ -22,12 +22,12 @@ import { certificateFile, kubernetesInternal, maxFiles } from './certificate-fil
 
 export interface WatchTimes {
   /** Interval of checks that the path still names the same directory. */
-  readonly identityMs: number;
+  readonly identityCheckMs: number;
   /** Interval of polling, which finds changes that the kernel did not report. */
-  readonly safetyMs: number;
+  readonly contentPollMs: number;
 }
 
-const defaultTimes: WatchTimes = { identityMs: 1_000, safetyMs: 60_000 };
+const defaultTimes: WatchTimes = { identityCheckMs: 1_000, contentPollMs: 60_000 };
 
 export interface WatchedFiles {
   readonly watch: (path: string) => FSWatcher;
@@ -55,21 +55,23 @@ export function watchDirectory(
   // A check that hangs survives the abort of its watch.
   const hanging = new Set<string>();
   return fromCallback<{ type: never }, { directory: string; knownHash: string | null }>(({ input, sendBack }) => {
-    const burst = new Burst((path) => sendBack({ type: 'files.changed', path } satisfies WatchedFilesChanged));
+    const changeBurst = new BurstReporter((path) =>
+      sendBack({ type: 'files.changed', path } satisfies WatchedFilesChanged),
+    );
     const report = (event: Report): void => {
-      if (event.type === 'files.changed') burst.report(event.path);
+      if (event.type === 'files.changed') changeBurst.report(event.path);
       else sendBack(event);
     };
     const watch = new DirectoryWatch(input, {
       report,
-      hanging,
+      hangingDirectories: hanging,
       times: { ...defaultTimes, ...times },
       files: { ...hostFiles, ...files },
       isWatchedName: (name) => names(name) || kubernetesInternal.test(name),
     });
     return () => {
       watch.close();
-      burst.close();
+      changeBurst.close();
     };
   });
 }
@@ -77,7 +79,7 @@ export function watchDirectory(
 const burstMs = 100;
 
 /** Reports the first change immediately, and later ones of the same burst together. */
-class Burst {
+class BurstReporter {
   readonly #send: (path: string) => void;
   #timer: NodeJS.Timeout | undefined;
   #lastPath: string | undefined;
@@ -108,7 +110,7 @@ class Burst {
 interface WatchEnvironment {
   readonly report: (event: Report) => void;
   /** A check of an aborted watch is pending for these directories. */
-  readonly hanging: Set<string>;
+  readonly hangingDirectories: Set<string>;
   readonly times: WatchTimes;
   readonly files: WatchedFiles;
   /** Other files may change frequently. */
@@ -125,7 +127,7 @@ class DirectoryWatch {
   #isFirstCheck = true;
   #isChecking = false;
   #content: string | null;
-  readonly #beganAtMs = Date.now();
+  readonly #startedAtMs = Date.now();
   #comparedAt = 0;
   #isClosed = false;
 
@@ -136,20 +138,20 @@ class DirectoryWatch {
     this.#directory = resolve(directory);
     this.#content = seenHash;
     this.#environment = environment;
-    this.#timer = setInterval(() => void this.#check(), environment.times.identityMs);
+    this.#timer = setInterval(() => void this.#check(), environment.times.identityCheckMs);
     void this.#check();
   }
 
   close(): void {
     this.#isClosed = true;
-    if (this.#isChecking) this.#environment.hanging.add(this.#directory);
+    if (this.#isChecking) this.#environment.hangingDirectories.add(this.#directory);
     clearInterval(this.#timer);
     this.#unwatch();
   }
 
   async #check(): Promise<void> {
-    const { hanging } = this.#environment;
-    if (this.#isChecking || this.#isClosed || hanging.has(this.#directory)) return;
+    const { hangingDirectories } = this.#environment;
+    if (this.#isChecking || this.#isClosed || hangingDirectories.has(this.#directory)) return;
     this.#isChecking = true;
     try {
       await this.#ensureWatched();
@@ -157,7 +159,7 @@ class DirectoryWatch {
       this.#reportFailure(error);
     } finally {
       this.#isChecking = false;
-      if (this.#isClosed) hanging.delete(this.#directory);
+      if (this.#isClosed) hangingDirectories.delete(this.#directory);
     }
   }
 
@@ -167,14 +169,14 @@ class DirectoryWatch {
     // Content before the watch, or the current content if unknown.
     if (this.#isFirstCheck) await this.#compareFirst();
     if (this.#isClosed) return;
-    if (identity !== this.#identity) this.#meet(identity);
+    if (identity !== this.#identity) this.#watchNewDirectory(identity);
     this.#isFirstCheck = false;
     if (identity === emptyContent) return;
     if (this.#watcher === undefined) await this.#watch();
-    else if (performance.now() - this.#comparedAt >= times.safetyMs) await this.#compare();
+    else if (performance.now() - this.#comparedAt >= times.contentPollMs) await this.#compare();
   }
 
-  #meet(identity: string): void {
+  #watchNewDirectory(identity: string): void {
     const { report } = this.#environment;
     this.#unwatch();
     this.#identity = identity;
@@ -235,18 +237,18 @@ class DirectoryWatch {
     const newestMs = await this.#compare();
     if (isContentKnown || this.#isClosed) return;
     // Files are read when the watch is ordered, so report later changes.
-    const hasChanged = newestMs > this.#beganAtMs - clockTickMs;
-    const hasTakenLong = Date.now() - this.#beganAtMs > this.#environment.times.identityMs;
+    const hasChanged = newestMs > this.#startedAtMs - clockTickMs;
+    const hasTakenLong = Date.now() - this.#startedAtMs > this.#environment.times.identityCheckMs;
     if (hasChanged || hasTakenLong) this.#reportChange(this.#directory);
   }
 
   async #compare(): Promise<number> {
     const { seen, newestMs } = await contentsOf(this.#directory, this.#environment);
     if (this.#isClosed) return newestMs;
-    const previous = this.#content;
+    const previousContent = this.#content;
     this.#content = seen;
     this.#comparedAt = performance.now();
-    if (previous !== null && previous !== seen) this.#reportChange(this.#directory);
+    if (previousContent !== null && previousContent !== seen) this.#reportChange(this.#directory);
     return newestMs;
   }
 }

@@ -53,7 +53,7 @@ function startWatch(
 /** Starts the watch and waits until it has reported the content. */
 async function watching(
   directory: string,
-  effect = watchDirectory({ identityMs: 50 }),
+  effect = watchDirectory({ identityCheckMs: 50 }),
   knownHash: string | null = null,
 ): Promise<Report & { next(change: () => void): Promise<string> }> {
   const reports = startWatch(directory, effect, knownHash);
@@ -159,7 +159,7 @@ test('finds a change that the kernel does not report by comparing contents', asy
   const linkTarget = join(root, 'real.pem');
   writeFileSync(linkTarget, 'one');
   symlinkSync(linkTarget, join(directory, 'a.pem'));
-  const watch = await watching(directory, watchDirectory({ identityMs: 50, safetyMs: 100 }));
+  const watch = await watching(directory, watchDirectory({ identityCheckMs: 50, contentPollMs: 100 }));
   expect(await watch.next(() => writeFileSync(linkTarget, 'another'))).toBe(directory);
 });
 
@@ -217,7 +217,7 @@ const noMoreWatches = (): never => {
 test('reports the last known content when a watch fails, and only later changes in the next watch', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
-  const effect = watchDirectory({ identityMs: 50 }, { watch: noMoreWatches });
+  const effect = watchDirectory({ identityCheckMs: 50 }, { watch: noMoreWatches });
   const { facts, failures } = await watching(directory, effect);
   expect(facts).toEqual(['watch.failed']);
   expect(failures[0]?.reason).toMatch(/cannot watch .*: ENOSPC/);
@@ -240,7 +240,7 @@ test('reports restored content as changed, so that it is read again', async () =
   };
   for (const name of ['..1', '..2']) mkdirSync(join(directory, name));
   switchTo('..1');
-  const effect = watchDirectory({ identityMs: 50 }, { watch: noMoreWatches });
+  const effect = watchDirectory({ identityCheckMs: 50 }, { watch: noMoreWatches });
   const earlierReports = await watching(directory, effect);
   switchTo('..2');
   switchTo('..1');
@@ -257,7 +257,7 @@ test('makes one call at a time on a hanging file system, and recovers', async ()
     await hang.promise;
     return stat(...args);
   };
-  const effect = watchDirectory({ identityMs: 20 }, { stat: hanging as typeof stat });
+  const effect = watchDirectory({ identityCheckMs: 20 }, { stat: hanging as typeof stat });
   for (let attempts = 0; attempts < 5; attempts++) {
     const { stop, facts } = startWatch(directory, effect);
     await sleep(60);
@@ -282,7 +282,10 @@ test.each(['changed', 'removed'] as const)(
       else rmSync(file, { force: true });
       return readdir(path);
     };
-    const { paths, facts } = startWatch(directory, watchDirectory({ identityMs: 5_000 }, { readdir: changeThenRead }));
+    const { paths, facts } = startWatch(
+      directory,
+      watchDirectory({ identityCheckMs: 5_000 }, { readdir: changeThenRead }),
+    );
     await eventuallyHolds(() => expect(facts).toEqual(['watch.began']));
     await eventuallyHolds(() => expect(paths).toContain(directory));
   },
@@ -294,7 +297,7 @@ test('reads files again if the first comparison took long', async () => {
     await sleep(100);
     return stat(...args);
   };
-  const { paths } = startWatch(directory, watchDirectory({ identityMs: 50 }, { stat: slowStat as typeof stat }));
+  const { paths } = startWatch(directory, watchDirectory({ identityCheckMs: 50 }, { stat: slowStat as typeof stat }));
   await eventuallyHolds(() => expect(paths).toEqual([directory]));
 });
 
@@ -313,7 +316,10 @@ test('compares only files that are read, one at a time', async () => {
       activeCalls--;
     }
   };
-  const watch = await watching(directory, watchDirectory({ identityMs: 5_000 }, { stat: countedStat as typeof stat }));
+  const watch = await watching(
+    directory,
+    watchDirectory({ identityCheckMs: 5_000 }, { stat: countedStat as typeof stat }),
+  );
   await eventuallyHolds(() => expect(checks).toBe(1 + 2 * 1_000));
   expect(maxCalls).toBe(1);
   expect(watch.facts).toEqual(['watch.began']);

@@ -15,7 +15,7 @@ import {
 import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
-import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
+import { type RateLimit, RateLimiter } from '../../runtime/fences/allowance.ts';
 import { type GrpcCode, trailersOf } from '../../runtime/grpc/call-status.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 
@@ -27,9 +27,9 @@ export interface GrpcServerLimits {
   readonly connections: number;
   readonly streams: number;
   /** Rate per connection; a new call costs the server more than the client. */
-  readonly callRate: Pace;
+  readonly callRate: RateLimit;
   /** Total rate, because a client can open more connections. */
-  readonly totalCallRate: Pace;
+  readonly totalCallRate: RateLimit;
   /** Bytes per call that a client may send before the server reads them. */
   readonly windowBytes: number;
   /** Maximum time for a client to read the last bytes of a call. */
@@ -73,7 +73,7 @@ export class ServerCall {
     this.#lingerMs = lingerMs;
     stream.on('wantTrailers', () => {
       stream.sendTrailers(this.#trailers);
-      this.#leave();
+      this.#resetStream();
     });
   }
 
@@ -100,7 +100,7 @@ export class ServerCall {
     this.#trailers = trailersOf(code, details);
     if (!this.stream.headersSent) {
       this.stream.respond({ ...responseHeaders, ...this.#trailers }, { endStream: true });
-      this.#leave();
+      this.#resetStream();
     } else this.stream.end();
     const limit = setTimeout(() => this.stream.destroy(), this.#lingerMs);
     this.stream.once('close', () => clearTimeout(limit));
@@ -108,7 +108,7 @@ export class ServerCall {
   }
 
   /** Resets the stream after the status was sent, so that the client stops sending. */
-  #leave(): void {
+  #resetStream(): void {
     setImmediate(() => this.stream.close(constants.NGHTTP2_NO_ERROR));
   }
 
@@ -140,12 +140,12 @@ export class GrpcSocketServer {
     });
     this.#server.maxConnections = connections;
     this.#server.on('sessionError', () => {});
-    const allowances = new WeakMap<object, Allowance>();
-    const totalAllowance = new Allowance(totalCallRate);
-    const mayBegin = (session: object | undefined): boolean =>
-      session !== undefined && allowances.get(session)?.take() !== false && totalAllowance.take();
+    const allowances = new WeakMap<object, RateLimiter>();
+    const totalAllowance = new RateLimiter(totalCallRate);
+    const mayStartCall = (session: object | undefined): boolean =>
+      session !== undefined && allowances.get(session)?.tryTake() !== false && totalAllowance.tryTake();
     this.#server.on('session', (session) => {
-      allowances.set(session, new Allowance(callRate));
+      allowances.set(session, new RateLimiter(callRate));
       this.#sessions.add(session);
       session.on('error', () => {});
       session.once('close', () => this.#sessions.delete(session));
@@ -156,7 +156,7 @@ export class GrpcSocketServer {
       const method = methods.get(String(headers[':path']));
       if (!String(headers['content-type']).startsWith('application/grpc')) {
         stream.respond({ ':status': 415 }, { endStream: true });
-      } else if (!mayBegin(stream.session)) {
+      } else if (!mayStartCall(stream.session)) {
         call.end('RESOURCE_EXHAUSTED', 'too many calls per second');
       } else if (method === undefined) call.end('UNIMPLEMENTED', `unknown method ${String(headers[':path'])}`);
       else method(call);
@@ -178,12 +178,12 @@ export class GrpcSocketServer {
         { hint, fields: { path: ownPath, expected: `at most ${maxPathBytes - 1} bytes` } },
       );
     }
-    if (options.ownership?.isOurs !== false) await removeStale(path);
+    if (options.ownership?.isOurs !== false) await removeStaleSocket(path);
     if (options.ownership !== undefined) await removeOwnNames(path);
     const newServer = new GrpcSocketServer(path, options);
     try {
       await newServer.#listen(ownPath);
-      newServer.#forgetOwnership = options.ownership?.onAcquired(() => putInPlace(ownPath, path));
+      newServer.#forgetOwnership = options.ownership?.onAcquired(() => linkSocket(ownPath, path));
     } catch (error) {
       newServer.close();
       throw new ChartpilotError('LISTEN_FAILED', `socket ${path}: ${messageOf(error)}`, {
@@ -196,11 +196,11 @@ export class GrpcSocketServer {
 
   async #listen(ownPath: string): Promise<void> {
     // listen() creates the socket synchronously with this umask, so other users can never open it.
-    const mask = process.umask(0o177);
+    const previousUmask = process.umask(0o177);
     try {
       this.#server.listen(ownPath);
     } finally {
-      process.umask(mask);
+      process.umask(previousUmask);
     }
     await once(this.#server, 'listening');
     this.#server.on('error', () => {});
@@ -220,12 +220,12 @@ function ownNameOf(path: string, ownership: Ownership | undefined): string {
   return ownership === undefined ? path : `${path}.${process.pid}`;
 }
 
-function putInPlace(ownPath: string, path: string): void {
-  const next = `${ownPath}.next`;
-  rmSync(next, { force: true });
-  linkSync(ownPath, next);
-  renameSync(next, path);
-  rmSync(next, { force: true });
+function linkSocket(ownPath: string, path: string): void {
+  const temporaryPath = `${ownPath}.next`;
+  rmSync(temporaryPath, { force: true });
+  linkSync(ownPath, temporaryPath);
+  renameSync(temporaryPath, path);
+  rmSync(temporaryPath, { force: true });
 }
 
 function isSamePath(path: string, other: string): boolean {
@@ -245,11 +245,11 @@ async function removeOwnNames(path: string): Promise<void> {
   );
   for (const other of leftoverFiles) {
     const ownPath = join(directory, other);
-    if (!(await isServed(ownPath))) rmSync(ownPath, { force: true });
+    if (!(await isSocketServed(ownPath))) rmSync(ownPath, { force: true });
   }
 }
 
-async function removeStale(path: string): Promise<void> {
+async function removeStaleSocket(path: string): Promise<void> {
   try {
     if (!lstatSync(path).isSocket()) {
       throw new ChartpilotError('LISTEN_FAILED', `${path} exists and is not a socket`, {
@@ -261,7 +261,7 @@ async function removeStale(path: string): Promise<void> {
     if (isSystemError(error, 'ENOENT')) return;
     throw error;
   }
-  if (await isServed(path)) {
+  if (await isSocketServed(path)) {
     const hint = 'Another agent uses it: start each agent with its own --configPath.';
     throw new ChartpilotError('PORT_IN_USE', `socket ${path}`, { hint, fields: { path } });
   }
@@ -269,7 +269,7 @@ async function removeStale(path: string): Promise<void> {
 }
 
 /** Whether a program listens, including one that is too busy to accept connections. */
-export async function isServed(path: string): Promise<boolean> {
+export async function isSocketServed(path: string): Promise<boolean> {
   const socket = connect(path);
   socket.on('error', () => {});
   try {

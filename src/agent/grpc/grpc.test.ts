@@ -267,8 +267,8 @@ test('replaces the socket of another process when it becomes the owner, and clos
   const first = await serveOwned(olderOwnership, 'older', process.pid);
   const secondServer = await serveOwned(newer, 'newer', 1);
   expect(await servingProgram()).toBe('older');
-  olderOwnership.giveUp();
-  await newer.take();
+  olderOwnership.relinquish();
+  await newer.acquireAll();
   expect(await servingProgram()).toBe('newer');
   first.close();
   expect(await servingProgram()).toBe('newer');
@@ -280,12 +280,12 @@ test('recovers its path from an exited process immediately and repeatedly', asyn
   const [olderOwnership, newer] = [new Ownership(true), new Ownership(false)];
   const first = await serveOwned(olderOwnership, 'older', process.pid);
   const secondServer = await serveOwned(newer, 'newer', 1);
-  olderOwnership.giveUp();
-  await newer.take();
-  newer.giveUp();
+  olderOwnership.relinquish();
+  await newer.acquireAll();
+  newer.relinquish();
   secondServer.close();
-  await olderOwnership.take();
-  await olderOwnership.take();
+  await olderOwnership.acquireAll();
+  await olderOwnership.acquireAll();
   expect(await servingProgram()).toBe('older');
   expect(readdirSync(directory).sort()).toEqual(['XDS', `XDS.${process.pid}`]);
   first.close();

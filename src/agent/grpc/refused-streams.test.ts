@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import type { GrpcError } from '../../runtime/grpc/call-status.ts';
-import { GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
+import { GrpcConnection, onCallEnd } from '../../runtime/grpc/grpc-client.ts';
 import { GrpcSocketServer, type ServerCall } from './grpc-server.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -65,7 +65,7 @@ test.each([
     const stream = connection.start('/a/b', {});
     stream.resume();
     const { promise, resolve } = Promise.withResolvers<GrpcError | undefined>();
-    whenEnded(stream, connection, resolve);
+    onCallEnd(stream, connection, resolve);
     stream[method](Buffer.alloc(100_000));
     expect(await promise).toMatchObject({ code: 'UNAVAILABLE' });
   },

@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
 import type { ProbeTimes } from '../../../machines/agent/xds/workload-health.machine.ts';
-import { choice, outOfRange, wrongType } from '../../model/fields/violation.ts';
+import { choiceViolation, outOfRange, wrongType } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
+import { rejectUpgrade } from '../../runtime/fences/other-protocol.ts';
 import { killGroup } from '../../runtime/process-group.ts';
 import { probeApplication } from '../status/application-prober.ts';
 import { type ApplicationProbe, applicationProbeOf } from '../status/application-probes.ts';
@@ -17,13 +17,13 @@ import {
   VariableError,
 } from '../status/json-variable.ts';
 
-type Question =
+type ProbeAction =
   | { readonly kind: 'application'; readonly probe: ApplicationProbe; readonly host: string }
   | { readonly kind: 'exec'; readonly command: readonly [string, ...string[]] };
 
 export interface WorkloadProbe {
   readonly times: ProbeTimes;
-  readonly question: Question;
+  readonly action: ProbeAction;
 }
 
 export interface ProbedHost {
@@ -44,8 +44,8 @@ const methods = ['httpGet', 'tcpSocket', 'grpc', 'exec'] as const;
 
 export function parseWorkloadProbe(message: object): { readonly probe: WorkloadProbe | undefined } | InvalidVariable {
   const fields = message as JsonFields;
-  const isNone = methods.every((method) => fields[method] === undefined || fields[method] === null);
-  return catchVariableError(() => ({ probe: isNone ? undefined : probeOf(fields) }));
+  const hasNoMethod = methods.every((method) => fields[method] === undefined || fields[method] === null);
+  return catchVariableError(() => ({ probe: hasNoMethod ? undefined : probeOf(fields) }));
 }
 
 function probeOf(fields: JsonFields): WorkloadProbe {
@@ -58,11 +58,11 @@ function probeOf(fields: JsonFields): WorkloadProbe {
       successThreshold: countOf(fields, 'successThreshold') || 1,
       failureThreshold: countOf(fields, 'failureThreshold') || 1,
     },
-    question: questionOf(fields, timeoutSeconds),
+    action: actionOf(fields, timeoutSeconds),
   };
 }
 
-function questionOf(fields: JsonFields, timeoutSeconds: number): Question {
+function actionOf(fields: JsonFields, timeoutSeconds: number): ProbeAction {
   const { exec, httpGet, tcpSocket, grpc } = fields;
   if (exec === undefined || exec === null) {
     const probe = applicationProbeOf({ httpGet, tcpSocket, grpc, timeoutSeconds }, '', []);
@@ -72,7 +72,7 @@ function questionOf(fields: JsonFields, timeoutSeconds: number): Question {
   }
   if ([httpGet, tcpSocket, grpc].some((other) => other !== undefined && other !== null)) {
     const setMethods = methods.filter((method) => (fields[method] ?? undefined) !== undefined);
-    throw new VariableError('', choice(methods, setMethods));
+    throw new VariableError('', choiceViolation(methods, setMethods));
   }
   const { command } = objectField(exec, 'exec');
   if (!Array.isArray(command) || command.length === 0 || command.some((argument) => typeof argument !== 'string')) {
@@ -89,38 +89,38 @@ function countOf(fields: JsonFields, name: string): number {
 
 /** @returns the reason if Envoy is not ready or the workload is unhealthy; otherwise empty */
 export async function probeWorkload(
-  { question, times }: WorkloadProbe,
+  { action, times }: WorkloadProbe,
   host: ProbedHost,
   stopSignal: AbortSignal,
 ): Promise<string> {
   try {
-    if (host.statusPort !== 0 && !(await isReady(host, stopSignal))) return 'Envoy is not ready';
+    if (host.statusPort !== 0 && !(await isApplicationReady(host, stopSignal))) return 'Envoy is not ready';
   } catch (error) {
     return `Envoy is not ready: ${messageOf(error)}`;
   }
   const limit = AbortSignal.timeout(times.timeoutMs);
   try {
-    return await runProbe(question, host, AbortSignal.any([limit, stopSignal]));
+    return await runProbe(action, host, AbortSignal.any([limit, stopSignal]));
   } catch (error) {
     return limit.aborted ? `no response within ${times.timeoutMs} ms` : messageOf(error);
   }
 }
 
-function isReady({ localhost, statusPort: port }: ProbedHost, stopSignal: AbortSignal): Promise<boolean> {
+function isApplicationReady({ localhost, statusPort: port }: ProbedHost, stopSignal: AbortSignal): Promise<boolean> {
   const signal = AbortSignal.any([AbortSignal.timeout(readinessMs), stopSignal]);
   return new Promise((resolve, reject) => {
     const outgoing = get({ host: localhost, port, path: '/healthz/ready', agent: false, signal }, (response) => {
       response.on('error', () => {}).resume();
       resolve(response.statusCode === 200);
     });
-    refuseOtherProtocol(outgoing, reject);
+    rejectUpgrade(outgoing, reject);
     outgoing.on('error', reject);
   });
 }
 
-async function runProbe(question: Question, host: ProbedHost, signal: AbortSignal): Promise<string> {
-  if (question.kind === 'exec') return run(question.command, signal);
-  const { probe, host: probeHost } = question;
+async function runProbe(action: ProbeAction, host: ProbedHost, signal: AbortSignal): Promise<string> {
+  if (action.kind === 'exec') return runCommand(action.command, signal);
+  const { probe, host: probeHost } = action;
   const transport = {
     destination: probeHost || host.destination,
     source: probeHost === '' ? host.source : undefined,
@@ -131,18 +131,18 @@ async function runProbe(question: Question, host: ProbedHost, signal: AbortSigna
 }
 
 /** After its timeout, the command is killed with all processes that it started. */
-function run([program, ...args]: readonly [string, ...string[]], signal: AbortSignal): Promise<string> {
+function runCommand([program, ...args]: readonly [string, ...string[]], signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: 'ignore', detached: true });
-    const end = (): void => {
+    const killProcessGroup = (): void => {
       reject(new Error('probe stopped'));
       if (child.pid !== undefined) killGroup(child.pid);
     };
-    if (signal.aborted) end();
-    else signal.addEventListener('abort', end, { once: true });
+    if (signal.aborted) killProcessGroup();
+    else signal.addEventListener('abort', killProcessGroup, { once: true });
     child.once('error', reject);
     child.once('exit', (code, exitSignal) => {
-      signal.removeEventListener('abort', end);
+      signal.removeEventListener('abort', killProcessGroup);
       resolve(code === 0 ? '' : `command ended with ${exitSignal ?? `exit code ${code}`}`);
     });
   });

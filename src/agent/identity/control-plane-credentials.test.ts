@@ -13,7 +13,7 @@ import { type KeyPair, privateKeyPem } from '../../runtime/grpc/key-pair.ts';
 import { ControlPlaneCredentials, type CredentialSources } from './control-plane-credentials.ts';
 import { controlPlaneName, controlPlaneRootFile, findControlPlaneRootFile } from './control-plane-roots.ts';
 import { DistributedRoots } from './distributed-roots.ts';
-import { certificatesIn } from './root-set.ts';
+import { parseCertificates } from './root-set.ts';
 
 const address = 'istiod.istio-system.svc:15012';
 const config = { controlPlaneAuthPolicy: 'MUTUAL_TLS', discoveryAddress: address, proxyMetadata: {} } as const;
@@ -127,7 +127,7 @@ test('adds distributed roots to those of the file, for both services', async () 
   distributed.update([root, next]);
   for (const service of ['xds', 'ca'] as const) {
     const { tls } = await read.read(service, address);
-    expect(certificatesIn(Buffer.from(tls!.roots))).toHaveLength(2);
+    expect(parseCertificates(Buffer.from(tls!.roots))).toHaveLength(2);
   }
 });
 

@@ -2,12 +2,12 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { access, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isOn } from '../../model/fields/switches.ts';
+import { isSwitchOn } from '../../model/fields/switches.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, fileErrorOf } from '../../runtime/errors.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
-import { readTogether } from '../../runtime/files/read-together.ts';
+import { readConsistently } from '../../runtime/files/read-together.ts';
 import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 import { type ControlPlaneService, controlPlaneName, findControlPlaneRootFile } from './control-plane-roots.ts';
 import type { DistributedRoots } from './distributed-roots.ts';
@@ -41,7 +41,7 @@ export interface CredentialSources {
 export type Preference = 'token' | 'certificate';
 
 /** Resolves links, so that all files of a connection have the same version. */
-type Locate = (path: string) => Promise<string>;
+type PathResolver = (path: string) => Promise<string>;
 
 const maxFileBytes = 1024 * 1024;
 const maxTokenBytes = 64 * 1024;
@@ -74,7 +74,7 @@ export class ControlPlaneCredentials {
       return { headers: {}, description: 'none (plaintext connection)' };
     }
     return this.#fileTurns.run(
-      () => readTogether((locate) => this.#readFiles(service, address, { preference, at: locate })),
+      () => readConsistently((resolvePath) => this.#readFiles(service, address, { preference, at: resolvePath })),
       signal,
     );
   }
@@ -83,16 +83,20 @@ export class ControlPlaneCredentials {
   async #readFiles(
     service: ControlPlaneService,
     address: string,
-    { preference, at }: { preference: Preference; at: Locate },
+    { preference, at }: { preference: Preference; at: PathResolver },
   ): Promise<ConnectionCredentials> {
     const { config, env } = this.#sources;
-    const file = await findControlPlaneRootFile(service, { env, proxyMetadata: config.proxyMetadata }, isThere);
+    const file = await findControlPlaneRootFile(service, { env, proxyMetadata: config.proxyMetadata }, fileExists);
     const roots = await readRoots(file, at);
     const { distributedRoots } = this.#sources;
     const tls = { roots: distributedRoots?.addTo(roots) ?? roots, serverName: controlPlaneName(address, env) };
-    const provided = await this.#readProvided(at);
-    if (provided !== undefined)
-      return { tls: { ...tls, certificate: provided.pair }, headers: {}, description: provided.description };
+    const providedCertificate = await this.#readProvided(at);
+    if (providedCertificate !== undefined)
+      return {
+        tls: { ...tls, certificate: providedCertificate.pair },
+        headers: {},
+        description: providedCertificate.description,
+      };
     const workload = this.#workloadCertificate();
     if (workload !== undefined && preference === 'certificate') return withWorkloadCertificate(tls, workload);
     const { token, description } = await this.#token(at);
@@ -101,42 +105,44 @@ export class ControlPlaneCredentials {
   }
 
   /** The valid certificate of PROV_CERT, or of files in the proxy metadata. */
-  async #readProvided(locate: Locate): Promise<{ pair: KeyPair; description: string } | undefined> {
+  async #readProvided(resolvePath: PathResolver): Promise<{ pair: KeyPair; description: string } | undefined> {
     const files = this.#providedFiles();
     if (files === undefined) return undefined;
-    const pair = await readPair(files, locate);
-    return pair !== undefined && this.#isGood(pair) ? { pair, description: `certificate ${files.chain}` } : undefined;
+    const pair = await readPair(files, resolvePath);
+    return pair !== undefined && this.#isUsablePair(pair)
+      ? { pair, description: `certificate ${files.chain}` }
+      : undefined;
   }
 
   #providedFiles(): { chain: string; key: string } | undefined {
     const { env, config } = this.#sources;
     if (env.PROV_CERT) return { chain: join(env.PROV_CERT, 'cert-chain.pem'), key: join(env.PROV_CERT, 'key.pem') };
-    if (!isOn(env.FILE_MOUNTED_CERTS)) return undefined;
+    if (!isSwitchOn(env.FILE_MOUNTED_CERTS)) return undefined;
     const { ISTIO_META_TLS_CLIENT_CERT_CHAIN: chain, ISTIO_META_TLS_CLIENT_KEY: key } = config.proxyMetadata;
     return chain && key ? { chain, key } : undefined;
   }
 
   #workloadCertificate(): KeyPair | undefined {
     const pair = this.#sources.workloadCertificate?.();
-    return pair !== undefined && this.#isGood(pair) ? pair : undefined;
+    return pair !== undefined && this.#isUsablePair(pair) ? pair : undefined;
   }
 
-  #isGood({ chain, key }: KeyPair): boolean {
+  #isUsablePair({ chain, key }: KeyPair): boolean {
     try {
       const leaf = new X509Certificate(chain);
-      const now = this.#now();
-      const isCurrentlyValid = leaf.validFromDate.getTime() <= now && now < leaf.validToDate.getTime();
+      const nowMs = this.#now();
+      const isCurrentlyValid = leaf.validFromDate.getTime() <= nowMs && nowMs < leaf.validToDate.getTime();
       return isCurrentlyValid && leaf.checkPrivateKey(key);
     } catch {
       return false;
     }
   }
 
-  async #token(locate: Locate): Promise<{ token?: string; description: string }> {
+  async #token(resolvePath: PathResolver): Promise<{ token?: string; description: string }> {
     const file = tokenFile(this.#sources.env);
     if (file === undefined) return { description: 'none (JWT_POLICY names no token file)' };
     try {
-      const { text, modifiedMs } = await readFullFile(await locate(file), maxTokenBytes);
+      const { text, modifiedMs } = await readFullFile(await resolvePath(file), maxTokenBytes);
       const token = text.trim();
       if (!isToken(token)) return { description: `none (${file} contains no token)` };
       return { token, description: `token ${file}, ${describeToken(token, modifiedMs, this.#now())}` };
@@ -171,22 +177,23 @@ function isToken(text: string): boolean {
 }
 
 /** Age and expiry reveal a token that is no longer renewed. */
-function describeToken(token: string, modifiedMs: number, now: number): string {
-  const age = `written ${Math.round((now - modifiedMs) / 1000)} s ago`;
+function describeToken(token: string, modifiedMs: number, nowMs: number): string {
+  const age = `written ${Math.round((nowMs - modifiedMs) / 1000)} s ago`;
   try {
     const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
-    const end = typeof claims === 'object' && claims !== null && 'exp' in claims ? Number(claims.exp) : Number.NaN;
-    if (!Number.isFinite(end)) return age;
-    const remainingSeconds = Math.round(end - now / 1000);
+    const expirySeconds =
+      typeof claims === 'object' && claims !== null && 'exp' in claims ? Number(claims.exp) : Number.NaN;
+    if (!Number.isFinite(expirySeconds)) return age;
+    const remainingSeconds = Math.round(expirySeconds - nowMs / 1000);
     return `${age}, ${remainingSeconds > 0 ? `expires in ${remainingSeconds} s` : `expired ${-remainingSeconds} s ago`}`;
   } catch {
     return age;
   }
 }
 
-async function readRoots(file: string, locate: Locate): Promise<string> {
+async function readRoots(file: string, resolvePath: PathResolver): Promise<string> {
   try {
-    const { text } = await readFullFile(await locate(file), maxFileBytes);
+    const { text } = await readFullFile(await resolvePath(file), maxFileBytes);
     if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
     throw new Error('no PEM certificate found');
   } catch (error) {
@@ -202,17 +209,20 @@ async function readRoots(file: string, locate: Locate): Promise<string> {
   }
 }
 
-async function readPair(files: { chain: string; key: string }, locate: Locate): Promise<KeyPair | undefined> {
+async function readPair(
+  files: { chain: string; key: string },
+  resolvePath: PathResolver,
+): Promise<KeyPair | undefined> {
   try {
-    const chain = await readFullFile(await locate(files.chain), maxFileBytes);
-    const key = await readFullFile(await locate(files.key), maxFileBytes);
+    const chain = await readFullFile(await resolvePath(files.chain), maxFileBytes);
+    const key = await readFullFile(await resolvePath(files.key), maxFileBytes);
     return { chain: chain.text, key: createPrivateKey(key.text) };
   } catch {
     return undefined;
   }
 }
 
-const isThere = (file: string): Promise<boolean> =>
+const fileExists = (file: string): Promise<boolean> =>
   access(file).then(
     () => true,
     () => false,

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isOn } from '../../model/fields/switches.ts';
+import { isSwitchOn } from '../../model/fields/switches.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -30,39 +30,39 @@ const systemRoots = [
 export function controlPlaneRootFile(
   service: ControlPlaneService,
   sources: RootSources,
-  exists: (path: string) => boolean = existsSync,
+  fileExists: (path: string) => boolean = existsSync,
 ): string {
-  const { candidates, otherwise } = rootFiles(service, sources);
-  return candidates.find(exists) ?? otherwise();
+  const { candidates, fallback } = rootFiles(service, sources);
+  return candidates.find(fileExists) ?? fallback();
 }
 
 /** Does not block the event loop if a file system hangs. */
 export async function findControlPlaneRootFile(
   service: ControlPlaneService,
   sources: RootSources,
-  exists: (path: string) => Promise<boolean>,
+  fileExists: (path: string) => Promise<boolean>,
 ): Promise<string> {
-  const { candidates, otherwise } = rootFiles(service, sources);
-  for (const candidate of candidates) if (await exists(candidate)) return candidate;
-  return otherwise();
+  const { candidates, fallback } = rootFiles(service, sources);
+  for (const candidate of candidates) if (await fileExists(candidate)) return candidate;
+  return fallback();
 }
 
 /** The first existing candidate is used, or `otherwise` if none exists. */
 interface RootFiles {
   readonly candidates: readonly string[];
-  readonly otherwise: () => string;
+  readonly fallback: () => string;
 }
 
 function rootFiles(service: ControlPlaneService, { env, proxyMetadata = {} }: RootSources): RootFiles {
   const configuredRoots = service === 'xds' ? env.XDS_ROOT_CA : env.CA_ROOT_CA;
-  if (configuredRoots === 'SYSTEM') return { candidates: systemRoots, otherwise: () => systemRoots[0]! };
-  if (configuredRoots) return { candidates: [], otherwise: () => configuredRoots };
-  const mounted = service === 'xds' ? [mountedRoot] : [];
+  if (configuredRoots === 'SYSTEM') return { candidates: systemRoots, fallback: () => systemRoots[0]! };
+  if (configuredRoots) return { candidates: [], fallback: () => configuredRoots };
+  const mountedFiles = service === 'xds' ? [mountedRoot] : [];
   const provider = env.PILOT_CERT_PROVIDER || 'istiod';
   if (provider === 'kubernetes') {
-    return { candidates: [...mounted, ...kubernetesRoots], otherwise: () => kubernetesRoots[1] };
+    return { candidates: [...mountedFiles, ...kubernetesRoots], fallback: () => kubernetesRoots[1] };
   }
-  return { candidates: mounted, otherwise: () => unmountedRoot(provider, service, { env, proxyMetadata }) };
+  return { candidates: mountedFiles, fallback: () => unmountedRoot(provider, service, { env, proxyMetadata }) };
 }
 
 function unmountedRoot(
@@ -73,7 +73,7 @@ function unmountedRoot(
   if (provider === 'custom') return service === 'ca' ? mountedRoot : defaultRoot;
   if (env.PROV_CERT) return join(env.PROV_CERT, 'root-cert.pem');
   const clientRootCert = proxyMetadata.ISTIO_META_TLS_CLIENT_ROOT_CERT;
-  if (service === 'xds' && isOn(env.FILE_MOUNTED_CERTS) && clientRootCert) return clientRootCert;
+  if (service === 'xds' && isSwitchOn(env.FILE_MOUNTED_CERTS) && clientRootCert) return clientRootCert;
   if (provider === 'none') {
     throw new ChartpilotError(
       'CONFIG_INVALID',
@@ -88,8 +88,8 @@ function unmountedRoot(
 }
 
 /** Returns the usual path if the operating system has no root certificates. */
-export function systemRootFile(exists: (path: string) => boolean = existsSync): string {
-  return systemRoots.find(exists) ?? systemRoots[0]!;
+export function systemRootFile(fileExists: (path: string) => boolean = existsSync): string {
+  return systemRoots.find(fileExists) ?? systemRoots[0]!;
 }
 
 /** Required SAN of the control plane: ISTIOD_SAN, otherwise the host of its address. */

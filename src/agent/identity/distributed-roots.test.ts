@@ -2,14 +2,14 @@
 import { expect, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { DistributedRoots } from './distributed-roots.ts';
-import { certificatesIn } from './root-set.ts';
+import { parseCertificates } from './root-set.ts';
 
 const [first, secondRoot, third, foreignRoot] = ['first', 'second', 'third', 'foreign'].map(
-  (name) => certificatesIn(Buffer.from(createAuthority(name).certificate))[0]!,
+  (name) => parseCertificates(Buffer.from(createAuthority(name).certificate))[0]!,
 ) as [string, string, string, string];
 
 const trustedRoots = (distributed: DistributedRoots, file: string): string[] =>
-  certificatesIn(Buffer.from(distributed.addTo(file)));
+  parseCertificates(Buffer.from(distributed.addTo(file)));
 
 test('trusts distributed roots that follow those of the file over several rotations', () => {
   const distributed = new DistributedRoots();
@@ -45,7 +45,7 @@ test('limits the number of remembered roots', () => {
   const distributed = new DistributedRoots();
   const all = Array.from(
     { length: 40 },
-    () => certificatesIn(Buffer.from(createAuthority('one of many').certificate))[0]!,
+    () => parseCertificates(Buffer.from(createAuthority('one of many').certificate))[0]!,
   );
   for (const [index, root] of all.entries()) distributed.update(index === 0 ? [root] : [all[index - 1]!, root]);
   expect(trustedRoots(distributed, all.at(-9)!)).toHaveLength(3);

@@ -4,7 +4,7 @@
  * verify a control plane with another root, such as that of a public CA.
  */
 import { LRUCache } from 'lru-cache';
-import { certificatesIn, hashOfRoots, unionOf } from './root-set.ts';
+import { hashOfRoots, parseCertificates, unionOf } from './root-set.ts';
 
 /** Maximum earlier roots that a file may still contain. */
 const maxAncestors = 32;
@@ -24,7 +24,7 @@ export class DistributedRoots {
 
   addTo(file: string): string {
     if (this.#roots.length === 0) return file;
-    const fileRoots = certificatesIn(Buffer.from(file));
+    const fileRoots = parseCertificates(Buffer.from(file));
     return fileRoots.some((root) => this.#lineage.has(hashOfRoot(root))) ? unionOf(fileRoots, this.#roots) : file;
   }
 }

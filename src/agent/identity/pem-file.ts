@@ -6,21 +6,21 @@ export interface PemFileBlock {
   readonly isWhole: boolean;
 }
 
-const beginning = /-----BEGIN ([A-Z0-9 ]{1,64})-----/g;
+const beginPattern = /-----BEGIN ([A-Z0-9 ]{1,64})-----/g;
 
 /** Ignores text between blocks, as Envoy does. */
 export function pemBlocks(content: Buffer): PemFileBlock[] {
   const text = content.toString('latin1');
-  const starts = [...text.matchAll(beginning)];
-  return starts.map(({ index, 1: label = '' }, i) => {
-    const blockLimit = starts[i + 1]?.index ?? text.length;
-    const end = `-----END ${label}-----`;
-    const endAt = text.indexOf(end, index);
-    const isComplete = endAt !== -1 && endAt < blockLimit;
+  const beginMatches = [...text.matchAll(beginPattern)];
+  return beginMatches.map(({ index, 1: label = '' }, i) => {
+    const blockLimit = beginMatches[i + 1]?.index ?? text.length;
+    const endMarker = `-----END ${label}-----`;
+    const endIndex = text.indexOf(endMarker, index);
+    const isComplete = endIndex !== -1 && endIndex < blockLimit;
     return {
       number: i + 1,
       label,
-      text: text.slice(index, isComplete ? endAt + end.length : blockLimit),
+      text: text.slice(index, isComplete ? endIndex + endMarker.length : blockLimit),
       isWhole: isComplete,
     };
   });

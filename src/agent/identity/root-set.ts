@@ -2,7 +2,7 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { isCertificate, pemBlocks } from './pem-file.ts';
 
-export function certificatesIn(content: Buffer): string[] {
+export function parseCertificates(content: Buffer): string[] {
   return pemBlocks(content)
     .filter((block) => isCertificate(block) && block.isWhole)
     .flatMap(({ text }) => {

@@ -24,11 +24,11 @@ export function proxyAddresses(
 ): string[] {
   const uniqueAddresses = new Set<string>();
   const excludedNames = new Set(excludedInterfaces.split(',').map((name) => name.trim()));
-  const included = Object.entries(interfaces).flatMap(([name, entries]) =>
+  const includedAddresses = Object.entries(interfaces).flatMap(([name, entries]) =>
     excludedNames.has(name) ? [] : (entries ?? []),
   );
   if (instanceIp !== undefined && isIP(instanceIp) !== 0) uniqueAddresses.add(instanceIp);
-  for (const { address, internal } of included) {
+  for (const { address, internal } of includedAddresses) {
     if (!internal && !isLinkLocal(address) && !isUnspecified(address)) uniqueAddresses.add(address);
   }
   return uniqueAddresses.size > 0 ? [...uniqueAddresses] : ['127.0.0.1', '::1'];

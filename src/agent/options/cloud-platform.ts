@@ -8,7 +8,7 @@ import { request } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { unknownValue } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
+import { rejectUpgrade } from '../../runtime/fences/other-protocol.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { optionError } from '../../runtime/option-errors.ts';
@@ -25,7 +25,7 @@ interface MetadataRequest {
 }
 
 /** Rejects unless the status is 200. */
-type MetadataQuery = (question: MetadataRequest, signal: AbortSignal) => Promise<string>;
+type MetadataQuery = (request: MetadataRequest, signal: AbortSignal) => Promise<string>;
 
 export interface CloudSources {
   readonly query: MetadataQuery;
@@ -65,16 +65,16 @@ export async function withCloudMetadata(
 }
 
 function cloudOf(firmware: CloudSources['firmware']): Cloud | undefined {
-  const read = (name: string): string => {
+  const readField = (name: string): string => {
     try {
       return firmware(name);
     } catch {
       return '';
     }
   };
-  if (read('product_name').startsWith('Google')) return 'gcp';
-  if (read('sys_vendor').startsWith('Amazon EC2') || read('bios_version').includes('amazon')) return 'aws';
-  return read('chassis_asset_tag').trim() === '7783-7084-3265-9085-8269-3286-77' ? 'azure' : undefined;
+  if (readField('product_name').startsWith('Google')) return 'gcp';
+  if (readField('sys_vendor').startsWith('Amazon EC2') || readField('bios_version').includes('amazon')) return 'aws';
+  return readField('chassis_asset_tag').trim() === '7783-7084-3265-9085-8269-3286-77' ? 'azure' : undefined;
 }
 
 const metadataReaders: Readonly<Record<Cloud, (query: MetadataQuery, signal: AbortSignal) => Promise<Metadata>>> = {
@@ -151,7 +151,7 @@ export async function queryMetadataServer(
 ): Promise<string> {
   const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
     const outgoing = request({ host, port, path, method: method ?? 'GET', headers, agent: false, signal }, resolve);
-    refuseOtherProtocol(outgoing, reject);
+    rejectUpgrade(outgoing, reject);
     outgoing.once('error', (error) => reject(signal.aborted ? new Error('no response in time') : error));
     outgoing.end();
   });

@@ -45,24 +45,24 @@ const simpleEscapes: Readonly<Record<string, string>> = {
 function unquote(literal: string): string | undefined {
   const quotedText = /^"((?:[^"\\]|\\.)*)"$/s.exec(literal)?.[1];
   if (quotedText === undefined) return undefined;
-  let malformed = false;
+  let isMalformed = false;
   // \xNN and octal escapes are UTF-8 bytes, so consecutive ones are decoded together.
   const text = quotedText.replace(
     /((?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+)|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)/g,
-    (_, bytes?: string, shortHex?: string, longHex?: string, simple?: string) => {
+    (_, bytes?: string, shortHex?: string, longHex?: string, escapeCharacter?: string) => {
       if (bytes !== undefined) return decodeBytes(bytes);
       if (shortHex !== undefined || longHex !== undefined) {
-        const point = Number.parseInt(shortHex ?? longHex!, 16);
-        const isCharacter = point <= 0x10ffff && (point < 0xd800 || point > 0xdfff);
-        malformed ||= !isCharacter;
-        return isCharacter ? String.fromCodePoint(point) : '';
+        const codePoint = Number.parseInt(shortHex ?? longHex!, 16);
+        const isCharacter = codePoint <= 0x10ffff && (codePoint < 0xd800 || codePoint > 0xdfff);
+        isMalformed ||= !isCharacter;
+        return isCharacter ? String.fromCodePoint(codePoint) : '';
       }
-      const character = simpleEscapes[simple!];
-      malformed ||= character === undefined;
+      const character = simpleEscapes[escapeCharacter!];
+      isMalformed ||= character === undefined;
       return character ?? '';
     },
   );
-  return malformed ? undefined : text;
+  return isMalformed ? undefined : text;
 }
 
 function decodeBytes(escapes: string): string {

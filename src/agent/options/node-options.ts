@@ -22,7 +22,7 @@ export function nodeFromFlags(
 export function parseAddresses(text: string | undefined, errors: OptionErrors): string[] | undefined {
   const addresses = commaList(text);
   for (const address of addresses ?? []) {
-    if (isIP(address) === 0) errors.flag('--instanceIPs', mustBe('a list of IP addresses', address));
+    if (isIP(address) === 0) errors.addFlagError('--instanceIPs', mustBe('a list of IP addresses', address));
   }
   return addresses;
 }
@@ -30,7 +30,7 @@ export function parseAddresses(text: string | undefined, errors: OptionErrors): 
 /** `type~address~name~domain`, which the control plane parses. */
 function nodeIdOf(text: string | undefined, errors: OptionErrors): string | undefined {
   if (text !== undefined && !/^(sidecar|router)~[^~]+~[^~]+~[^~]*$/.test(text)) {
-    errors.flag('--nodeId', mustBe('TYPE~ADDRESS~NAME~DOMAIN with TYPE sidecar or router', text));
+    errors.addFlagError('--nodeId', mustBe('TYPE~ADDRESS~NAME~DOMAIN with TYPE sidecar or router', text));
   }
   return text;
 }
@@ -40,9 +40,9 @@ function platformMetadata(json: string | undefined, errors: OptionErrors): Recor
   try {
     const decoded = dictionary(text)(JSON.parse(json), '');
     if (E.isRight(decoded)) return decoded.right;
-    for (const error of decoded.left) errors.flag({ source: '--platformMetadata', field: error.path }, error);
+    for (const error of decoded.left) errors.addFlagError({ source: '--platformMetadata', field: error.path }, error);
   } catch (error) {
-    errors.flag('--platformMetadata', mustBe('a JSON object of strings', json, { hint: messageOf(error) }));
+    errors.addFlagError('--platformMetadata', mustBe('a JSON object of strings', json, { hint: messageOf(error) }));
   }
   return undefined;
 }

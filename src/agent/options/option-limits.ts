@@ -8,19 +8,22 @@ import type { ProxyOptions } from './options.ts';
 
 export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   for (const [name, ms] of durationsOf(options)) {
-    if (ms > maxTimerMs) errors.flag(name, outOfRange(`at most ${maxTimerMs / 3_600_000}h`, `${ms}ms`));
+    if (ms > maxTimerMs) errors.addFlagError(name, outOfRange(`at most ${maxTimerMs / 3_600_000}h`, `${ms}ms`));
   }
   // Envoy rejects 0, and numbers with an exponent.
   if (options.connectTimeoutMs < 1)
-    errors.flag('--connectTimeout', outOfRange('at least 1ms', `${options.connectTimeoutMs}ms`));
+    errors.addFlagError('--connectTimeout', outOfRange('at least 1ms', `${options.connectTimeoutMs}ms`));
   for (const [port, names] of sharedPorts(options)) {
-    errors.flag(names.join(', '), conflict(`must be different ports, got ${port} for ${names.length} of them`, port));
+    errors.addFlagError(
+      names.join(', '),
+      conflict(`must be different ports, got ${port} for ${names.length} of them`, port),
+    );
   }
   const { customConfigFile } = options.config;
   const problem = customConfigFile ? whyNoFile(customConfigFile) : undefined;
-  if (problem !== undefined) errors.flag('--customConfigFile', problem);
-  const noLog = options.outlierLogPath === undefined ? undefined : whyNoLog(options.outlierLogPath);
-  if (noLog !== undefined) errors.flag('--outlierLogPath', noLog);
+  if (problem !== undefined) errors.addFlagError('--customConfigFile', problem);
+  const logViolation = options.outlierLogPath === undefined ? undefined : whyNoLog(options.outlierLogPath);
+  if (logViolation !== undefined) errors.addFlagError('--outlierLogPath', logViolation);
 }
 
 /** Envoy opens the file at startup, and exits if it cannot. */

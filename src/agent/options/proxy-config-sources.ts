@@ -53,7 +53,7 @@ export interface MergedSources {
 /** Size limit of a ConfigMap. The configuration is also part of the node, which Envoy sends on each stream. */
 const maxSourceBytes = 1024 * 1024;
 
-function tooLong(bytes: number): FieldViolation {
+function sizeViolation(bytes: number): FieldViolation {
   return tooLarge(maxSourceBytes, bytes, 'bytes');
 }
 
@@ -94,14 +94,14 @@ function decodeSource(
 ): Partial<ProxyConfig> {
   const bytes = Buffer.byteLength(text);
   if (bytes > maxSourceBytes) {
-    errors.config(source, tooLong(bytes));
+    errors.addConfigError(source, sizeViolation(bytes));
     return {};
   }
   const document = parseYamlDocument({ text, line: 1 });
   const [firstError] = document.errors;
   if (firstError !== undefined) {
     const message = firstError.message.split('\n', 1)[0]!;
-    errors.config({ source, line: firstError.line }, { code: 'YAML_INVALID', message });
+    errors.addConfigError({ source, line: firstError.line }, { code: 'YAML_INVALID', message });
     return {};
   }
   const decoded = decodeIgnoringUnknown((document) => decodePart(document, partName))(
@@ -119,18 +119,18 @@ function decodeSource(
     return value;
   }
   for (const error of fieldErrors) {
-    errors.config({ source, line: document.positionOf(error.path).line, field: error.path }, error);
+    errors.addConfigError({ source, line: document.positionOf(error.path).line, field: error.path }, error);
   }
   return {};
 }
 
 /** Fields that injection has already applied. */
-const appliedByInjection: ReadonlySet<string> = new Set(['image', 'holdApplicationUntilProxyStarts']);
+const fieldsOfInjection: ReadonlySet<string> = new Set(['image', 'holdApplicationUntilProxyStarts']);
 
 function effectlessFields(document: unknown, partName: string | undefined): readonly FieldError[] {
   const path = partName ?? '';
   const value = partName === undefined ? document : isObject(document) ? document[partName] : undefined;
-  const names = new Set([...appliedByInjection].map((name) => fieldPath(path, name)));
+  const names = new Set([...fieldsOfInjection].map((name) => fieldPath(path, name)));
   return proxyConfigWarnings(value, path).filter((warning) => !names.has(warning.path));
 }
 
@@ -154,7 +154,7 @@ function readText(path: string | undefined, absence: 'may be missing' | 'must be
     // Read only after a size check.
     const { size } = statSync(path);
     if (size <= maxSourceBytes) return readFileSync(path, 'utf8');
-    errors.config(path, tooLong(size));
+    errors.addConfigError(path, sizeViolation(size));
     return '';
   } catch (error) {
     const isMissing = isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
@@ -168,7 +168,7 @@ function readProxyConfig(path: string | undefined, errors: OptionErrors): string
     return readText(path, 'must be there', errors);
   } catch (error) {
     const hint = messageOf(error);
-    errors.flag('--proxyConfig', mustBe('a file that can be read', path, { hint }));
+    errors.addFlagError('--proxyConfig', mustBe('a file that can be read', path, { hint }));
     return '';
   }
 }
@@ -183,11 +183,11 @@ function checkTracerFlags(flags: ProxyFlags, errors: OptionErrors): void {
   for (const flag of addressFlags) {
     const text = flags[flag];
     if (text && parseHostAndPort(withHostIp(text, hostIpPlaceholder)) === undefined)
-      errors.flag(`--${flag}`, mustBe('host:port', text));
+      errors.addFlagError(`--${flag}`, mustBe('host:port', text));
   }
   const { lightstepSecure } = flags;
   if (typeof lightstepSecure === 'string' && lightstepSecure !== '' && booleanOf(lightstepSecure) === undefined) {
-    errors.flag('--lightstepSecure', unknownValue(['true', 'false'], lightstepSecure));
+    errors.addFlagError('--lightstepSecure', unknownValue(['true', 'false'], lightstepSecure));
   }
 }
 
@@ -197,9 +197,9 @@ function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig
     const value = flags[flag];
     if (value === undefined) return [];
     // Text stays text if it is not a number, so that the decoder reports it.
-    const read = numericFlags.has(flag) && /^\d+$/.test(value) ? Number(value) : value;
+    const parsedValue = numericFlags.has(flag) && /^\d+$/.test(value) ? Number(value) : value;
     // 0 is the default and leaves the field unset.
-    return flag === 'concurrency' && read === 0 ? [] : [[flag, read]];
+    return flag === 'concurrency' && parsedValue === 0 ? [] : [[flag, parsedValue]];
   });
   const decoded = decodeProxyConfig(
     {
@@ -209,7 +209,7 @@ function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig
     '',
   );
   if (E.isRight(decoded)) return mergeProxyConfig(decoded.right, tracerOfFlags(flags));
-  for (const error of decoded.left) errors.flag(`--${error.path}`, error);
+  for (const error of decoded.left) errors.addFlagError(`--${error.path}`, error);
   return {};
 }
 
@@ -245,7 +245,8 @@ function annotationLayer(annotations: Readonly<Record<string, string>>, errors: 
     '',
   );
   if (E.isRight(decoded)) return decoded.right;
-  for (const error of decoded.left) errors.config(`annotation ${annotationOf[error.path] ?? error.path}`, error);
+  for (const error of decoded.left)
+    errors.addConfigError(`annotation ${annotationOf[error.path] ?? error.path}`, error);
   return {};
 }
 
@@ -261,10 +262,10 @@ function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial
   // JavaScript converts blanks to 0.
   const seconds = text.trim() === '' ? Number.NaN : Number(text);
   if (seconds * 1_000 > maxTimerMs) {
-    errors.flag('TERMINATION_DRAIN_DURATION_SECONDS', outOfRange(`at most ${maxTimerMs / 1_000}`, text));
+    errors.addFlagError('TERMINATION_DRAIN_DURATION_SECONDS', outOfRange(`at most ${maxTimerMs / 1_000}`, text));
     return {};
   }
   if (Number.isFinite(seconds) && seconds >= 0) return { terminationDrainDurationMs: seconds * 1000 };
-  errors.flag('TERMINATION_DRAIN_DURATION_SECONDS', mustBe('a number of seconds', text));
+  errors.addFlagError('TERMINATION_DRAIN_DURATION_SECONDS', mustBe('a number of seconds', text));
   return {};
 }

@@ -6,11 +6,11 @@ import { availableParallelism, hostname, networkInterfaces } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import { durationMsOf } from '../../model/fields/duration.ts';
-import { checkSwitches, isOn, switchOf } from '../../model/fields/switches.ts';
+import { checkSwitches, isSwitchOn, readSwitch } from '../../model/fields/switches.ts';
 import {
+  disallowedValue,
   type FieldViolation,
   mustBe,
-  notAllowed,
   outOfRange,
   tooLarge,
   unknownValue,
@@ -24,7 +24,7 @@ import { OptionErrors, optionError } from '../../runtime/option-errors.ts';
 import { dnsOptions } from '../dns/dns-options.ts';
 import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from '../envoy/envoy-args.ts';
 import { parseWorkloadProbe, type WorkloadProbe } from '../health/workload-probe.ts';
-import { startedByLauncher } from '../signals.ts';
+import { isStartedByLauncher } from '../signals.ts';
 import { statusOptions } from '../status/status-options.ts';
 import { localAddresses, proxyAddresses } from './addresses.ts';
 import { bootstrapTemplate } from './bootstrap-template.ts';
@@ -75,10 +75,10 @@ export function resolveProxyOptions({
     flags,
   );
   checkSwitches(env, errors);
-  const runsEnvoy = !switchOf('DISABLE_ENVOY', env, errors);
+  const runsEnvoy = !readSwitch('DISABLE_ENVOY', env, errors);
   // ISTIO_BOOTSTRAP overrides other sources of the bootstrap.
-  const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
-  const config = { ...mergedConfig, ...(isCustom && { customConfigFile }) };
+  const hasCustomBootstrap = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
+  const config = { ...mergedConfig, ...(hasCustomBootstrap && { customConfigFile }) };
   warnings.push(...ineffectiveOptionWarnings(env), ...unknownValueWarnings(env));
   for (const [setting, path] of [
     ['--meshConfig', flags.meshConfig],
@@ -88,8 +88,8 @@ export function resolveProxyOptions({
     warnings.push({ event: 'option.ignored', setting, value: path, reason: 'does not exist' });
   }
   const excludedInterfaces = podAnnotations['traffic.sidecar.istio.io/excludeInterfaces'];
-  mustBeAddress('--ip', flags.ip, errors);
-  mustBeAddress('INSTANCE_IP', env.INSTANCE_IP, errors);
+  requireAddress('--ip', flags.ip, errors);
+  requireAddress('INSTANCE_IP', env.INSTANCE_IP, errors);
   const addresses =
     parseAddresses(flags.instanceIPs, errors) ?? proxyAddresses(flags.ip || env.INSTANCE_IP, excludedInterfaces);
   const { workloadId, domain } = registryNames(flags, env, addresses[0]!, errors);
@@ -98,19 +98,19 @@ export function resolveProxyOptions({
     { config, env: { ...env, ...(trustDomain && { TRUST_DOMAIN: trustDomain }) }, assumesToken: assumesMounts },
     errors,
   );
-  const threads = threadsIn(env.ISTIO_CPU_LIMIT, warnings);
-  const ownBootstrap = isCustom || !runsEnvoy;
+  const threadCount = workerThreadsOf(env.ISTIO_CPU_LIMIT, warnings);
+  const ownBootstrap = hasCustomBootstrap || !runsEnvoy;
   const options: ProxyOptions = {
     role,
     config,
     binaryPath: configuredSources.binaryPath,
     runsEnvoy,
-    concurrency: (config.concurrency ?? threads) || availableParallelism(),
+    concurrency: (config.concurrency ?? threadCount) || availableParallelism(),
     addresses,
     workloadId,
     domain,
     ...nodeFromFlags(flags, errors),
-    stsPort: portOrOff('--stsPort', flags.stsPort, 0, errors),
+    stsPort: parseOptionalPort('--stsPort', flags.stsPort, 0, errors),
     podLabels,
     podAnnotations,
     logLevel: envoyLogLevel(flags, errors, warnings),
@@ -118,8 +118,8 @@ export function resolveProxyOptions({
     connectTimeoutMs: duration('--connectTimeout', flags.connectTimeout ?? '1s', errors),
     outlierLogPath: flags.outlierLogPath || undefined,
     configOverride: readOverride(env, errors, warnings),
-    skipDeprecatedLogs: switchOf('ENVOY_SKIP_DEPRECATED_LOGS', env, errors, true),
-    enableCoreDump: switchOf('ISTIO_ENVOY_ENABLE_CORE_DUMP', env, errors),
+    skipDeprecatedLogs: readSwitch('ENVOY_SKIP_DEPRECATED_LOGS', env, errors, true),
+    enableCoreDump: readSwitch('ISTIO_ENVOY_ENABLE_CORE_DUMP', env, errors),
     template: bootstrapTemplate(config, env),
     wasm: wasmOptions(env, warnings),
     dns: dnsOptions({
@@ -147,7 +147,7 @@ export function resolveProxyOptions({
     }),
     workloadProbe: workloadProbe(config, errors),
     standardMetrics: standardMetricsOptions({ env, ownBootstrap: Boolean(ownBootstrap) }, errors),
-    delta: flags.delta === true || isOn(env.ISTIO_DELTA_XDS),
+    delta: flags.delta === true || isSwitchOn(env.ISTIO_DELTA_XDS),
     dualStack: isDualStack(addresses, config, env),
     watch: watchOptions({ role, flags, config, identity }, errors),
     ...restartOptions({ flags, env, runsEnvoy }, errors, warnings),
@@ -167,10 +167,10 @@ export function resolveProxyOptions({
 
 function envoyPorts(env: NodeJS.ProcessEnv, errors: OptionErrors) {
   return {
-    envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env.ENVOY_STATUS_PORT, 15021, errors),
-    envoyPrometheusPort: portOrOff('ENVOY_PROMETHEUS_PORT', env.ENVOY_PROMETHEUS_PORT, 15090, errors),
-    envoySecureMetricsPort: portOrOff('ENVOY_SECURE_METRICS_PORT', env.ENVOY_SECURE_METRICS_PORT, 0, errors),
-    envoySecureMergedMetricsPort: portOrOff(
+    envoyStatusPort: parseOptionalPort('ENVOY_STATUS_PORT', env.ENVOY_STATUS_PORT, 15021, errors),
+    envoyPrometheusPort: parseOptionalPort('ENVOY_PROMETHEUS_PORT', env.ENVOY_PROMETHEUS_PORT, 15090, errors),
+    envoySecureMetricsPort: parseOptionalPort('ENVOY_SECURE_METRICS_PORT', env.ENVOY_SECURE_METRICS_PORT, 0, errors),
+    envoySecureMergedMetricsPort: parseOptionalPort(
       'ENVOY_SECURE_MERGED_METRICS_PORT',
       env.ENVOY_SECURE_MERGED_METRICS_PORT,
       0,
@@ -191,7 +191,7 @@ function restartOptions(
     liveRestore: liveRestore(env, runsEnvoy, errors, warnings),
     baseId: baseIdOf(flags, errors),
     spareAdminPort: spareAdminPort(flags, errors),
-    exitOnZeroActiveConnections: switchOf('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, errors),
+    exitOnZeroActiveConnections: readSwitch('EXIT_ON_ZERO_ACTIVE_CONNECTIONS', env, errors),
     minimumDrainMs: duration('MINIMUM_DRAIN_DURATION', env.MINIMUM_DRAIN_DURATION || '5s', errors),
   };
 }
@@ -203,9 +203,9 @@ function liveRestore(
   errors: OptionErrors,
   warnings: LogWarning[],
 ): boolean {
-  const isEnabled = switchOf('LIVE_RESTORE', env, errors);
+  const isEnabled = readSwitch('LIVE_RESTORE', env, errors);
   if (!isEnabled || !runsEnvoy) return false;
-  if (startedByLauncher(env)) return true;
+  if (isStartedByLauncher(env)) return true;
   warnings.push({ event: 'option.liveRestoreUnavailable', setting: 'LIVE_RESTORE' });
   return false;
 }
@@ -242,13 +242,13 @@ function workloadProbe({ readinessProbe }: ProxyConfig, errors: OptionErrors): W
   const parsedProbe = parseWorkloadProbe(readinessProbe);
   if ('probe' in parsedProbe) return parsedProbe.probe;
   const { field, violation } = parsedProbe.error;
-  errors.flag({ source: 'readinessProbe', field }, violation);
+  errors.addFlagError({ source: 'readinessProbe', field }, violation);
   return undefined;
 }
 
 function isDualStack(addresses: readonly string[], { proxyMetadata }: ProxyConfig, env: NodeJS.ProcessEnv): boolean {
   const families = new Set(addresses.map(isIP));
-  return isOn(env.ISTIO_DUAL_STACK ?? proxyMetadata.ISTIO_DUAL_STACK) && families.has(4) && families.has(6);
+  return isSwitchOn(env.ISTIO_DUAL_STACK ?? proxyMetadata.ISTIO_DUAL_STACK) && families.has(4) && families.has(6);
 }
 
 function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: LogWarning[]): ProxyLogLevel {
@@ -257,10 +257,10 @@ function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: LogWar
   for (const item of components.split(',').filter(Boolean)) {
     const [, level = '', ...otherParts] = item.split(':');
     const isLevel = otherParts.length === 0 && (envoyLogLevels as readonly string[]).includes(level);
-    if (!isLevel) errors.flag('--proxyComponentLogLevel', mustBe('COMPONENT:LEVEL,…', item));
+    if (!isLevel) errors.addFlagError('--proxyComponentLogLevel', mustBe('COMPONENT:LEVEL,…', item));
   }
   if (!(envoyLogLevels as readonly string[]).includes(parsed.level)) {
-    errors.flag('--proxyLogLevel', unknownValue(envoyLogLevels, parsed.level));
+    errors.addFlagError('--proxyLogLevel', unknownValue(envoyLogLevels, parsed.level));
   }
   for (const value of parsed.dropped) {
     warnings.push({
@@ -307,12 +307,12 @@ function tlsFiles(config: ProxyConfig): string[] {
 function duration(flag: string, text: string, errors: OptionErrors): number {
   const ms = durationMsOf(text);
   if (ms !== undefined && ms >= 0) return ms;
-  errors.flag(flag, mustBe('a duration such as 500ms or 10s', text));
+  errors.addFlagError(flag, mustBe('a duration such as 500ms or 10s', text));
   return 0;
 }
 
-function mustBeAddress(optionName: string, text: string | undefined, errors: OptionErrors): void {
-  if (text && isIP(text) === 0) errors.flag(optionName, mustBe('an IP address', text));
+function requireAddress(optionName: string, text: string | undefined, errors: OptionErrors): void {
+  if (text && isIP(text) === 0) errors.addFlagError(optionName, mustBe('an IP address', text));
 }
 
 function choice<Word extends string>(
@@ -322,7 +322,7 @@ function choice<Word extends string>(
   errors: OptionErrors,
 ): Word {
   const matchedValue = allowedValues.find((candidate) => candidate === (configuredValue ?? allowedValues[0]));
-  if (matchedValue === undefined) errors.flag(flag, unknownValue(allowedValues, configuredValue));
+  if (matchedValue === undefined) errors.addFlagError(flag, unknownValue(allowedValues, configuredValue));
   return matchedValue ?? allowedValues[0];
 }
 
@@ -330,16 +330,16 @@ function spareAdminPort({ spareAdminPort: text }: ProxyFlags, errors: OptionErro
   if (text === undefined) return 0;
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65535) {
-    errors.flag('--spareAdminPort', mustBe('a port, or 0 for a free port', text));
+    errors.addFlagError('--spareAdminPort', mustBe('a port, or 0 for a free port', text));
   }
   return port;
 }
 
-function portOrOff(name: string, text: string | undefined, defaultPort: number, errors: OptionErrors): number {
+function parseOptionalPort(name: string, text: string | undefined, defaultPort: number, errors: OptionErrors): number {
   if (text === undefined || text === '') return defaultPort;
   const port = Number(text);
   if (/^\d+$/.test(text) && port <= 65535) return port;
-  errors.flag(name, mustBe('a port, or 0 to disable', text));
+  errors.addFlagError(name, mustBe('a port, or 0 to disable', text));
   return defaultPort;
 }
 
@@ -348,12 +348,12 @@ function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
   const baseId = Number(flags.baseId);
   // Envoy multiplies the base ID by 10 and stores it in 32 bits.
   if (/^\d+$/.test(flags.baseId) && baseId <= 400_000_000) return baseId;
-  errors.flag('--baseId', outOfRange('an integer from 0 to 400000000', flags.baseId));
+  errors.addFlagError('--baseId', outOfRange('an integer from 0 to 400000000', flags.baseId));
   return undefined;
 }
 
 /** Returns `undefined` if ISTIO_CPU_LIMIT is not set or invalid. */
-function threadsIn(text: string | undefined, warnings: LogWarning[]): number | undefined {
+function workerThreadsOf(text: string | undefined, warnings: LogWarning[]): number | undefined {
   if (!text) return undefined;
   const value = Number(text);
   if (Number.isInteger(value) && value > 0 && value <= maxThreads) return value;
@@ -380,7 +380,7 @@ function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: Lo
   }
   const override = env.HOST_IP ? withHostIp(content, env.HOST_IP) : content;
   const problem = whyNoArgument(override) ?? whyNoObject(content);
-  if (problem !== undefined) errors.config({ source: 'ISTIO_BOOTSTRAP_OVERRIDE', field: path }, problem);
+  if (problem !== undefined) errors.addConfigError({ source: 'ISTIO_BOOTSTRAP_OVERRIDE', field: path }, problem);
   return override;
 }
 
@@ -388,7 +388,7 @@ function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: Lo
 const maxArgumentBytes = 128 * 1024 - 1;
 
 function whyNoArgument(text: string): FieldViolation | undefined {
-  if (text.includes('\0')) return notAllowed('must not contain a NUL character: Envoy gets it as an argument');
+  if (text.includes('\0')) return disallowedValue('must not contain a NUL character: Envoy gets it as an argument');
   const bytes = Buffer.byteLength(text);
   return bytes <= maxArgumentBytes ? undefined : tooLarge(maxArgumentBytes, bytes, 'bytes');
 }

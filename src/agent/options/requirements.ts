@@ -1,12 +1,12 @@
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
-import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../../runtime/files/make-folder.ts';
 import { ensureRunDir } from '../../runtime/files/run-dir.ts';
 import { runForOutput } from '../../runtime/run-for-output.ts';
 import { type EnvoyFlags, envoyArguments } from '../envoy/envoy-args.ts';
 import { removeQuietly } from '../envoy/quiet-files.ts';
-import { inScratchFolder, unwritableError } from '../envoy/scratch-folder.ts';
+import { unwritableError, withScratchFolder } from '../envoy/scratch-folder.ts';
 
 export interface Requirements {
   readonly runDir: string;
@@ -19,7 +19,7 @@ export interface Requirements {
 export function requireFolders({ runDir, configPath, hotRestart, sharedMemoryDir = '/dev/shm' }: Requirements): void {
   requireProc();
   ensureRunDir(runDir);
-  inScratchFolder([{ path: runDir, flag: '--runDir' }], () => {});
+  withScratchFolder([{ path: runDir, flag: '--runDir' }], () => {});
   if (configPath !== undefined) requireConfigPath(resolve(configPath));
   if (hotRestart) requireSharedMemory(sharedMemoryDir);
 }
@@ -27,11 +27,11 @@ export function requireFolders({ runDir, configPath, hotRestart, sharedMemoryDir
 function requireConfigPath(path: string): void {
   try {
     // Private, because a bootstrap may contain confidential data.
-    makeFolder(path, 0o700);
+    ensureDirectory(path, 0o700);
   } catch (error) {
     throw unwritableError(path, error, '--configPath');
   }
-  inScratchFolder([{ path, flag: '--configPath' }], () => {});
+  withScratchFolder([{ path, flag: '--configPath' }], () => {});
 }
 
 /** One page per base ID for two base IDs; without them Envoy crashes. */

@@ -1,4 +1,4 @@
-import { switchOf } from '../../model/fields/switches.ts';
+import { readSwitch } from '../../model/fields/switches.ts';
 import { outOfRange } from '../../model/fields/violation.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { defaultTableLimits } from '../access-logs/metric-table.ts';
@@ -15,9 +15,9 @@ export function standardMetricsOptions(
   { env, ownBootstrap }: { env: NodeJS.ProcessEnv; ownBootstrap: boolean },
   errors: OptionErrors,
 ): StandardMetricsOptions | undefined {
-  const isOn = switchOf('STANDARD_METRICS', env, errors, true);
+  const isEnabled = readSwitch('STANDARD_METRICS', env, errors, true);
   const maxLabelSets = maxLabelSetsOf(env, errors);
-  return isOn && !ownBootstrap ? { maxLabelSets } : undefined;
+  return isEnabled && !ownBootstrap ? { maxLabelSets } : undefined;
 }
 
 function maxLabelSetsOf(env: NodeJS.ProcessEnv, errors: OptionErrors): number {
@@ -25,6 +25,6 @@ function maxLabelSetsOf(env: NodeJS.ProcessEnv, errors: OptionErrors): number {
   if (!text) return defaultTableLimits.maxLabelSets;
   const { min, max } = limits;
   if (/^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
-  errors.flag('STANDARD_METRICS_MAX_LABEL_SETS', outOfRange(`an integer from ${min} to ${max}`, text));
+  errors.addFlagError('STANDARD_METRICS_MAX_LABEL_SETS', outOfRange(`an integer from ${min} to ${max}`, text));
   return defaultTableLimits.maxLabelSets;
 }

@@ -1,12 +1,12 @@
 /** Warns about enumerated variables with unknown values, for which the default applies. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
-interface Words {
+interface WordList {
   readonly known: readonly string[];
   readonly otherwise: string;
 }
 
-const variables: Readonly<Record<string, Words>> = {
+const variables: Readonly<Record<string, WordList>> = {
   JWT_POLICY: { known: ['third-party-jwt', 'first-party-jwt', 'none'], otherwise: 'none' },
   PILOT_CERT_PROVIDER: { known: ['istiod', 'kubernetes', 'custom', 'none'], otherwise: 'istiod' },
 };

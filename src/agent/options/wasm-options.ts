@@ -12,13 +12,13 @@ export interface WasmOptions {
   readonly dockerConfig: string;
 }
 
-const day = 24 * 60 * 60 * 1_000;
+const dayMs = 24 * 60 * 60 * 1_000;
 const attemptMs = { min: 1_000, max: 10 * 60 * 1_000 };
-const expiryMs = { min: 60_000, max: 365 * day };
+const expiryMs = { min: 60_000, max: 365 * dayMs };
 const maxAttempts = 100;
 
 export function wasmOptions(env: NodeJS.ProcessEnv, warnings: LogWarning[]): WasmOptions {
-  const read = <T>(
+  const readOption = <T>(
     setting: string,
     fallback: T,
     shownValue: string,
@@ -45,14 +45,20 @@ export function wasmOptions(env: NodeJS.ProcessEnv, warnings: LogWarning[]): Was
   const { attemptMs: limitMs, quickAttempts } = defaultFetchLimits;
   return {
     limits: {
-      attemptMs: read('WASM_HTTP_REQUEST_TIMEOUT', limitMs, '30s', 'must be from 1s to 10m', isInRange(attemptMs)),
-      quickAttempts: read(
+      attemptMs: readOption(
+        'WASM_HTTP_REQUEST_TIMEOUT',
+        limitMs,
+        '30s',
+        'must be from 1s to 10m',
+        isInRange(attemptMs),
+      ),
+      quickAttempts: readOption(
         ...(['WASM_HTTP_REQUEST_MAX_RETRIES', quickAttempts, String(quickAttempts)] as const),
         `must be an integer from 1 to ${maxAttempts}`,
         attempts,
       ),
     },
-    moduleExpiryMs: read('WASM_MODULE_EXPIRY', day, '24h', 'must be from 1m to 8760h', isInRange(expiryMs)),
+    moduleExpiryMs: readOption('WASM_MODULE_EXPIRY', dayMs, '24h', 'must be from 1m to 8760h', isInRange(expiryMs)),
     insecureRegistries: new Set(
       (env.WASM_INSECURE_REGISTRIES ?? '')
         .split(',')

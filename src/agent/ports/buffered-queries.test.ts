@@ -18,7 +18,7 @@ test('reads a query that arrives after the reads of an event loop iteration befo
   await sleep(1);
   // Immediates run after the sockets of the turn are read. The busy loop below makes every timer due before the next turn reads.
   setImmediate(() => client.send('question', socket.address().port, '127.0.0.1'));
-  const haveAll = questions.waitForAll();
+  const haveAll = questions.waitUntilDrained();
   setImmediate(() => {
     for (const end = performance.now() + 5; performance.now() < end; );
   });

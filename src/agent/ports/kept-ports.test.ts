@@ -15,8 +15,8 @@ import { packageRoot } from '../../runtime/package-root.ts';
 import { recordPath } from '../envoy/record/agent-record.ts';
 import { BufferedQueries } from './buffered-queries.ts';
 import { KeptPorts } from './kept-ports.ts';
-import { keepTcpServer, keepUdpSocket, passedOnIn, readyResponse } from './kept-socket.ts';
-import { PassedOn } from './passed-on.ts';
+import { keepTcpServer, keepUdpSocket, passedTrafficPathOf, readyResponse } from './kept-socket.ts';
+import { PassedTraffic } from './passed-on.ts';
 
 /**
  * Kills an agent once its ports are open.
@@ -60,7 +60,7 @@ async function nextAgent({
   ports.keep('dns', [keepUdpSocket(udp)], { takeQuestion: respond, takeConnection: (socket) => socket.destroy() });
   ports.keep('status', [keepTcpServer(http)], { takeConnection: (socket) => http.emit('connection', socket) });
   const close = (): void => {
-    ports.end();
+    ports.close();
     udp.removeAllListeners().close();
     http.closeAllConnections();
     http.close();
@@ -112,7 +112,7 @@ test('passes waiting queries and connections on the ports of a killed agent to t
 test('passes all unread queries of an exited agent to the next agent', async () => {
   const killed = await killedAgent();
   const questions = sendQueries(killed.port, 50);
-  const path = passedOnIn(killed.directory);
+  const path = passedTrafficPathOf(killed.directory);
   rmSync(path);
   const exitingAgent = createNetServer((socket) =>
     socket.once('data', () => {
@@ -143,7 +143,7 @@ test('keeps the newest queries if they exceed the limits on number or length', (
 test("detects from the record that ports may be open if the agents' socket was deleted", async () => {
   const killed = await killedAgent();
   writeFileSync(recordPath(killed.directory), '');
-  rmSync(passedOnIn(killed.directory));
+  rmSync(passedTrafficPathOf(killed.directory));
   const { ports } = await nextAgent(killed);
   expect(ports.isAfterAnother).toBe(true);
   const questions = sendQueries(killed.port, 50);
@@ -180,14 +180,14 @@ test.each<[string, string]>([
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const takenItems: unknown[] = [];
-  const passedOn = new PassedOn(folder.path);
+  const passedOn = new PassedTraffic(folder.path);
   onTestFinished(() => passedOn.close());
-  passedOn.take('dns', {
+  passedOn.addReceiver('dns', {
     takeQuestion: (question) => takenItems.push(question),
     takeConnection: (socket) => takenItems.push(socket),
   });
   await passedOn.listen();
-  const client = connect(passedOnIn(folder.path));
+  const client = connect(passedTrafficPathOf(folder.path));
   client.on('error', () => {});
   client.write(text);
   const receivedChunks: Buffer[] = [];
@@ -200,14 +200,14 @@ test('closes the connection at an invalid query line, after reading the lines be
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const takenItems: unknown[] = [];
-  const passedOn = new PassedOn(folder.path);
+  const passedOn = new PassedTraffic(folder.path);
   onTestFinished(() => passedOn.close());
-  passedOn.take('dns', {
+  passedOn.addReceiver('dns', {
     takeQuestion: (question, peer, local) => takenItems.push([question.toString(), peer, local]),
     takeConnection: () => {},
   });
   await passedOn.listen();
-  const client = connect(passedOnIn(folder.path));
+  const client = connect(passedTrafficPathOf(folder.path));
   client.on('error', () => {});
   client.write(`${JSON.stringify(header)}\n`);
   await once(client, 'data');

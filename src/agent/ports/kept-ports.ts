@@ -1,45 +1,45 @@
 /** Keeps ports open between an agent and the next one of its container. */
 import type { KeptSocket, PassedPort } from './kept-socket.ts';
-import { PassedOn, type Taker } from './passed-on.ts';
+import { PassedTraffic, type PassedTrafficReceiver } from './passed-on.ts';
 import { PortKeeper } from './port-keeper.ts';
 
 export class KeptPorts {
-  readonly #keeper: PortKeeper;
-  readonly #passedOn: PassedOn;
+  readonly #portKeeper: PortKeeper;
+  readonly #passedTraffic: PassedTraffic;
 
   constructor(directory: string) {
-    this.#keeper = new PortKeeper(directory);
-    this.#passedOn = new PassedOn(directory);
+    this.#portKeeper = new PortKeeper(directory);
+    this.#passedTraffic = new PassedTraffic(directory);
   }
 
   /** Whether a previous agent may have left open ports. */
   get isAfterAnother(): boolean {
-    return this.#passedOn.isAfterAnother;
+    return this.#passedTraffic.isAfterAnother;
   }
 
   /** Must be called only in the serving agent. */
   async listen(): Promise<void> {
-    await this.#passedOn.listen();
+    await this.#passedTraffic.listen();
   }
 
-  /** @param taker receives queries and connections at the ports of a previous agent */
-  keep(port: PassedPort, sockets: readonly KeptSocket[], taker: Taker): void {
-    this.#passedOn.take(port, taker);
-    this.#keeper.keep(port, sockets);
+  /** @param receiver receives queries and connections at the ports of a previous agent */
+  keep(port: PassedPort, sockets: readonly KeptSocket[], receiver: PassedTrafficReceiver): void {
+    this.#passedTraffic.addReceiver(port, receiver);
+    this.#portKeeper.keep(port, sockets);
   }
 
-  forget(port: PassedPort): void {
-    this.#passedOn.forget(port);
-    this.#keeper.forget(port);
+  release(port: PassedPort): void {
+    this.#passedTraffic.removeReceiver(port);
+    this.#portKeeper.release(port);
   }
 
   handOver(): void {
-    this.#passedOn.close();
-    this.#keeper.handOver();
+    this.#passedTraffic.close();
+    this.#portKeeper.handOver();
   }
 
-  end(): void {
-    this.#passedOn.close();
-    this.#keeper.end();
+  close(): void {
+    this.#passedTraffic.close();
+    this.#portKeeper.close();
   }
 }

@@ -15,7 +15,7 @@ export interface KeptSocket {
 export const passingFormat = 1;
 
 /** At this socket, an agent receives queries and connections of its predecessor. */
-export const passedOnIn = (directory: string): string => `${directory}/passed-on`;
+export const passedTrafficPathOf = (directory: string): string => `${directory}/passed-on`;
 
 export interface PassingHeader {
   readonly format: typeof passingFormat;
@@ -29,7 +29,7 @@ export interface PassingHeader {
 
 export const readyResponse = 'ready\n';
 /** Sent when all queries were read, and those for names of the table have a response. */
-export const takenResponse = 'taken\n';
+export const acknowledgedResponse = 'taken\n';
 
 interface Handle {
   readonly _handle?: { readonly fd?: number } | null;

@@ -4,16 +4,16 @@ import { createServer, isIP, type Server, type Socket } from 'node:net';
 import { isObject } from '../../runtime/json-object.ts';
 import { recordPath } from '../envoy/record/agent-record.ts';
 import {
+  acknowledgedResponse,
   type PassedPort,
   type PassingHeader,
-  passedOnIn,
+  passedTrafficPathOf,
   passingFormat,
   readyResponse,
-  takenResponse,
 } from './kept-socket.ts';
 
 /** Handles queries and connections as if they had arrived at its own sockets. */
-export interface Taker {
+export interface PassedTrafficReceiver {
   takeQuestion?(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void;
   /** The connection has the addresses of its client and of the previous agent. */
   takeConnection(connection: Socket): void;
@@ -27,9 +27,9 @@ const maxLineBytes = 100_000;
 const idleMs = 15_000;
 const maxConnections = 1_024;
 
-export class PassedOn {
+export class PassedTraffic {
   readonly #directory: string;
-  readonly #takers = new Map<PassedPort, Taker>();
+  readonly #receiverByPort = new Map<PassedPort, PassedTrafficReceiver>();
   readonly #waitingSockets = new Set<Socket>();
   #server: Server | undefined;
   /** The record counts too, because the socket may have been deleted. */
@@ -37,21 +37,21 @@ export class PassedOn {
 
   constructor(directory: string) {
     this.#directory = directory;
-    this.isAfterAnother = existsSync(passedOnIn(directory)) || existsSync(recordPath(directory));
+    this.isAfterAnother = existsSync(passedTrafficPathOf(directory)) || existsSync(recordPath(directory));
   }
 
-  take(port: PassedPort, taker: Taker): void {
-    this.#takers.set(port, taker);
+  addReceiver(port: PassedPort, receiver: PassedTrafficReceiver): void {
+    this.#receiverByPort.set(port, receiver);
   }
 
-  forget(port: PassedPort): void {
-    this.#takers.delete(port);
+  removeReceiver(port: PassedPort): void {
+    this.#receiverByPort.delete(port);
   }
 
   /** If the socket cannot be taken over, queries and connections at the previous ports are lost. */
   async listen(): Promise<void> {
     this.close();
-    const path = passedOnIn(this.#directory);
+    const path = passedTrafficPathOf(this.#directory);
     const ownPath = `${path}.${process.pid}`;
     const server = createServer({ allowHalfOpen: true }, (socket) => this.#receive(socket));
     server.maxConnections = maxConnections;
@@ -80,33 +80,33 @@ export class PassedOn {
     this.#waitingSockets.add(socket);
     socket.once('close', () => this.#waitingSockets.delete(socket));
     socket.on('error', () => socket.destroy());
-    socket.on('end', endToo);
-    const limit = setTimeout(() => socket.destroy(), headerLimitMs);
+    socket.on('end', endAfterPeer);
+    const headerTimer = setTimeout(() => socket.destroy(), headerLimitMs);
     let text = '';
-    const read = (chunk: Buffer): void => {
+    const onData = (chunk: Buffer): void => {
       text += chunk.toString('latin1');
-      const end = text.indexOf('\n');
-      if (end < 0 && text.length <= maxHeaderBytes) return;
-      clearTimeout(limit);
-      socket.off('data', read);
+      const newlineIndex = text.indexOf('\n');
+      if (newlineIndex < 0 && text.length <= maxHeaderBytes) return;
+      clearTimeout(headerTimer);
+      socket.off('data', onData);
       // The sender must wait for the response.
-      if (end !== text.length - 1) socket.destroy();
+      if (newlineIndex !== text.length - 1) socket.destroy();
       else this.#respond(socket, headerOf(text));
     };
-    socket.on('data', read);
-    socket.once('close', () => clearTimeout(limit));
+    socket.on('data', onData);
+    socket.once('close', () => clearTimeout(headerTimer));
   }
 
   #respond(socket: Socket, header: PassingHeader | undefined): void {
-    const taker = header && this.#takers.get(header.port);
-    if (taker === undefined || header === undefined) {
+    const receiver = header && this.#receiverByPort.get(header.port);
+    if (receiver === undefined || header === undefined) {
       socket.destroy();
       return;
     }
     const { peer, transport, address } = header;
     if (transport === 'tcp' && peer !== undefined) {
       this.#waitingSockets.delete(socket);
-      socket.removeAllListeners('error').off('end', endToo);
+      socket.removeAllListeners('error').off('end', endAfterPeer);
       // Access restrictions to this host use these addresses.
       Object.defineProperties(socket, {
         remoteAddress: { value: peer.address },
@@ -114,13 +114,13 @@ export class PassedOn {
         localAddress: { value: address },
       });
       socket.write(readyResponse);
-      taker.takeConnection(socket);
+      receiver.takeConnection(socket);
       return;
     }
     socket.setTimeout(idleMs, () => socket.destroy());
     if (transport === 'udp') {
-      readQuestions(socket, (question, from) => taker.takeQuestion?.(question, from, address));
-      socket.off('end', endToo).once('end', () => socket.end(takenResponse));
+      readQueries(socket, (question, from) => receiver.takeQuestion?.(question, from, address));
+      socket.off('end', endAfterPeer).once('end', () => socket.end(acknowledgedResponse));
     }
     socket.write(readyResponse);
     if (transport === 'tcp') socket.end();
@@ -135,13 +135,13 @@ function renameQuietly(from: string, to: string): void {
   }
 }
 
-function endToo(this: Socket): void {
+function endAfterPeer(this: Socket): void {
   this.end();
 }
 
-function readQuestions(
+function readQueries(
   socket: Socket,
-  onQuestion: (question: Buffer, peer: { address: string; port: number }) => void,
+  onQuery: (question: Buffer, peer: { address: string; port: number }) => void,
 ): void {
   let text = '';
   socket.on('data', (chunk: Buffer) => {
@@ -155,7 +155,7 @@ function readQuestions(
         socket.destroy();
         return;
       }
-      onQuestion(Buffer.from(question, 'base64'), peer);
+      onQuery(Buffer.from(question, 'base64'), peer);
     }
     if (text.length > maxLineBytes) socket.destroy();
   });

@@ -8,7 +8,7 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { KeptSocket, PassedPort } from './kept-socket.ts';
 
-const standIn = fileURLToPath(new URL(`./port-stand-in${extname(import.meta.filename)}`, import.meta.url));
+const standInScript = fileURLToPath(new URL(`./port-stand-in${extname(import.meta.filename)}`, import.meta.url));
 const firstFd = 3;
 /** A line means a normal exit, end of file a killed agent. */
 const script = 'read -r word && exit 0; exec "$@"';
@@ -18,7 +18,7 @@ export class PortKeeper {
   readonly #socketsByPort = new Map<PassedPort, readonly KeptSocket[]>();
   #shell: ChildProcess | undefined;
   #restartTimer: NodeJS.Immediate | undefined;
-  #isOver = false;
+  #isClosed = false;
 
   /** @param directory of the socket at which the next agent listens */
   constructor(directory: string) {
@@ -28,30 +28,30 @@ export class PortKeeper {
   keep(port: PassedPort, sockets: readonly KeptSocket[]): void {
     this.#socketsByPort.set(port, sockets);
     // Start the shell now, because the agent may be killed in the next event loop iteration.
-    if (!this.#isOver) this.#start();
+    if (!this.#isClosed) this.#start();
   }
 
-  forget(port: PassedPort): void {
+  release(port: PassedPort): void {
     if (this.#socketsByPort.delete(port)) this.#scheduleRestart();
   }
 
   /** Another agent, which now serves, receives queries and connections of these sockets. */
   handOver(): void {
     clearImmediate(this.#restartTimer);
-    this.#isOver = true;
+    this.#isClosed = true;
     this.#shell?.stdin?.destroy();
   }
 
-  end(): void {
+  close(): void {
     clearImmediate(this.#restartTimer);
-    this.#isOver = true;
+    this.#isClosed = true;
     this.#shell?.kill('SIGKILL');
     this.#shell = undefined;
   }
 
   /** Restarts the shell in the next event loop iteration, because sockets that close when this agent exits may have to be kept. */
   #scheduleRestart(): void {
-    if (this.#isOver || this.#restartTimer !== undefined) return;
+    if (this.#isClosed || this.#restartTimer !== undefined) return;
     this.#restartTimer = setImmediate(() => this.#start());
   }
 
@@ -74,7 +74,7 @@ export class PortKeeper {
     const descriptions = openSockets.map(({ number: _, ...socket }, index) => ({ ...socket, fd: firstFd + index }));
     // Prevents SIGUSR1 from opening an inspector, see bin/find-node.sh.
     const flags = ['--inspect-port=192.0.2.1:9229', '--max-semi-space-size=1'];
-    const program = [process.execPath, ...flags, standIn, this.#directory];
+    const program = [process.execPath, ...flags, standInScript, this.#directory];
     // In its own session, so that it receives no signals of the terminal.
     const shell = spawn('/bin/sh', ['-c', script, 'port-stand-in', ...program, JSON.stringify(descriptions)], {
       stdio: ['pipe', 'ignore', 'ignore', ...openSockets.map(({ number }) => number)],

@@ -10,13 +10,13 @@ import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { BufferedQueries } from './buffered-queries.ts';
 import {
+  acknowledgedResponse,
   type PassedPort,
   type PassedTransport,
   type PassingHeader,
-  passedOnIn,
+  passedTrafficPathOf,
   passingFormat,
   readyResponse,
-  takenResponse,
 } from './kept-socket.ts';
 
 interface HeldSocket {
@@ -27,7 +27,7 @@ interface HeldSocket {
 }
 
 /** Timeout for the next agent to become reachable. */
-const standLimitMs = 10_000;
+const maxStandInMs = 10_000;
 /** Total lifetime, including handed-over connections. */
 const lastLimitMs = 30_000;
 const redialMs = 10;
@@ -35,36 +35,36 @@ const dialLimitMs = 1_000;
 /** Maximum agents to which queries are passed; agents of older versions do not acknowledge them. */
 const maxDeliveries = 3;
 /** After this time without a new connection, all waiting ones have been accepted. */
-const quietMs = 20;
+const idleMs = 20;
 const acceptLimitMs = 200;
 const maxConnections = 512;
 
 const [directory = '', sockets = '[]'] = process.argv.slice(2);
 process.title = 'port-stand-in';
 const heldSockets = JSON.parse(sockets) as HeldSocket[];
-const deadline = performance.now() + standLimitMs;
+const deadline = performance.now() + maxStandInMs;
 // Open connections do not keep the process alive longer than this.
 setTimeout(() => process.kill(process.pid, 'SIGKILL'), lastLimitMs).unref();
 
 await Promise.all(
-  heldSockets.map((socket) => (socket.transport === 'udp' ? passQuestions(socket) : passConnections(socket))),
+  heldSockets.map((socket) => (socket.transport === 'udp' ? passQueries(socket) : passConnections(socket))),
 );
 
 function dial(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined> {
   return new Promise((resolve) => {
-    const socket = connect({ path: passedOnIn(directory), allowHalfOpen: true });
+    const socket = connect({ path: passedTrafficPathOf(directory), allowHalfOpen: true });
     const limit = setTimeout(() => socket.destroy(), dialLimitMs);
     let receivedText = '';
-    const read = (chunk: Buffer): void => {
+    const onData = (chunk: Buffer): void => {
       receivedText += chunk.toString('latin1');
       if (receivedText.length < readyResponse.length) return;
       clearTimeout(limit);
-      socket.off('data', read);
+      socket.off('data', onData);
       socket.pause();
       socket.unshift(Buffer.from(receivedText.slice(readyResponse.length), 'latin1'));
       resolve(socket);
     };
-    socket.on('data', read);
+    socket.on('data', onData);
     socket.on('error', () => socket.destroy());
     socket.once('close', () => {
       clearTimeout(limit);
@@ -84,23 +84,23 @@ async function nextAgent({ port, transport, address }: HeldSocket): Promise<Sock
   return undefined;
 }
 
-async function passQuestions(heldSocket: HeldSocket): Promise<void> {
+async function passQueries(heldSocket: HeldSocket): Promise<void> {
   const socket = createSocket(isIPv6(heldSocket.address) ? 'udp6' : 'udp4');
-  const questions = new BufferedQueries();
-  socket.on('message', (message, { address, port }) => questions.add(message, address, port));
+  const queries = new BufferedQueries();
+  socket.on('message', (message, { address, port }) => queries.add(message, address, port));
   socket.bind({ fd: heldSocket.fd });
   let agent = await nextAgent(heldSocket);
   if (agent === undefined) {
     socket.close();
     return;
   }
-  await refuseFurther(socket);
-  await questions.waitForAll();
+  await rejectFurtherQueries(socket);
+  await queries.waitUntilDrained();
   socket.close();
   for (
-    let time = 1;
-    agent !== undefined && !(await areQueriesAcknowledged(agent, questions.lines)) && time < maxDeliveries;
-    time++
+    let attempt = 1;
+    agent !== undefined && !(await areQueriesAcknowledged(agent, queries.lines)) && attempt < maxDeliveries;
+    attempt++
   ) {
     await sleep(redialMs);
     agent = await nextAgent(heldSocket);
@@ -108,17 +108,17 @@ async function passQuestions(heldSocket: HeldSocket): Promise<void> {
 }
 
 /** A killed agent may have responded to no query, although it received all. */
-async function areQueriesAcknowledged(agent: Socket, lines: readonly string[]): Promise<boolean> {
-  agent.end(lines.join(''));
+async function areQueriesAcknowledged(agent: Socket, queryLines: readonly string[]): Promise<boolean> {
+  agent.end(queryLines.join(''));
   try {
-    return (await text(agent)) === takenResponse;
+    return (await text(agent)) === acknowledgedResponse;
   } catch {
     return false;
   }
 }
 
 /** A connected socket receives only from its peer, so the kernel delivers further queries to the other agent at the same port. */
-async function refuseFurther(socket: UdpSocket): Promise<void> {
+async function rejectFurtherQueries(socket: UdpSocket): Promise<void> {
   const { address, port } = socket.address();
   await new Promise<void>((resolve) => {
     socket.once('error', () => resolve());
@@ -131,15 +131,15 @@ async function passConnections(heldSocket: HeldSocket): Promise<void> {
   if (agent === undefined) return;
   agent.destroy();
   const startedAt = performance.now();
-  let lastMs = startedAt;
+  let lastConnectionAt = startedAt;
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {
-    lastMs = performance.now();
+    lastConnectionAt = performance.now();
     void handOver(connection, heldSocket);
   });
   server.maxConnections = maxConnections;
   server.listen({ fd: heldSocket.fd });
-  do await sleep(quietMs / 4);
-  while (performance.now() - lastMs < quietMs && performance.now() - startedAt < acceptLimitMs);
+  do await sleep(idleMs / 4);
+  while (performance.now() - lastConnectionAt < idleMs && performance.now() - startedAt < acceptLimitMs);
   // The kernel resets connections that wait at a closing socket, so accept them first.
   await nextTurn();
   server.close();

@@ -14,8 +14,8 @@ export function detectServer(ownership?: Ownership) {
     try {
       const connection = await GrpcConnection.open({ address: { path: input.socket } }, limits, signal);
       try {
-        const detected = await serverBehind(connection);
-        return detected === 'another agent' && ownership?.isOurs === false ? 'nobody' : detected;
+        const detectedServer = await serverBehind(connection);
+        return detectedServer === 'another agent' && ownership?.isOurs === false ? 'nobody' : detectedServer;
       } finally {
         connection.close();
       }

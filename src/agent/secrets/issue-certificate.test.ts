@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { optionsOf } from '../../../test/fixtures/generated-bootstrap.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { issueCertificate, requestOf } from './issue-certificate.ts';
-import { NotObtained } from './obtain-secret.ts';
+import { ObtainError } from './obtain-secret.ts';
 import { SecretVault } from './secret-vault.ts';
 
 test('sends ISTIO_META_CERT_SIGNER and the node ID to the authority unless empty (agent §1.3)', () => {
@@ -25,6 +25,6 @@ test("reports an error if reading files times out, so that the certificate's exp
   });
   const order = { name: 'default', source: 'authority', credential: 'token', version: '' } as const;
   const metadata = issue({ ...order, parts: { authorities: '', bundle: '' } }, new AbortController().signal);
-  await expect(metadata).rejects.toThrow(NotObtained);
+  await expect(metadata).rejects.toThrow(ObtainError);
   await expect(metadata).rejects.toThrow('not read within 10000 ms');
 });

@@ -6,7 +6,7 @@ import type { ObtainOrder } from '../../../machines/agent/secrets/secret.machine
 import { CertificateError } from '../../identity/certificate-problem.ts';
 import { spiffeUriOf } from '../../identity/spiffe-id.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
-import { reasonIn } from '../../runtime/errors.ts';
+import { errorReasonOf } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { type GrpcCode, GrpcError } from '../../runtime/grpc/call-status.ts';
 import { defaultGrpcLimits, GrpcConnection, unary } from '../../runtime/grpc/grpc-client.ts';
@@ -15,7 +15,7 @@ import type { DistributedRoots } from '../identity/distributed-roots.ts';
 import type { IdentityOptions } from '../options/identity-options.ts';
 import { clusterHeader } from '../xds/xds-headers.ts';
 import type { CheckedCertificate, HelperOrder, HelperResult, HelperWork } from './certificate-work.ts';
-import { NotObtained, type VerifiedSecret } from './obtain-secret.ts';
+import { ObtainError, type VerifiedSecret } from './obtain-secret.ts';
 import type { SecretVault } from './secret-vault.ts';
 
 const method = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
@@ -40,15 +40,15 @@ export interface IssueEnvironment {
   readonly now: () => number;
 }
 
-export function issueCertificate(means: IssueEnvironment) {
-  const { vault } = means;
+export function issueCertificate(environment: IssueEnvironment) {
+  const { vault } = environment;
   return async (order: ObtainOrder, signal: AbortSignal): Promise<VerifiedSecret> => {
-    const credentials = await credentialsFor(means, order, signal);
-    const helper = new CertificateHelper(requestOf(means));
+    const credentials = await credentialsFor(environment, order, signal);
+    const helper = new CertificateHelper(requestOf(environment));
     try {
       const request = await helper.request(signal);
-      const response = await call(means, credentials, request, signal);
-      const { pair, roots, ...checkResult } = await helper.check({ response, nowMs: means.now() }, signal);
+      const response = await requestCertificate(environment, credentials, request, signal);
+      const { pair, roots, ...checkResult } = await helper.check({ response, nowMs: environment.now() }, signal);
       signal.throwIfAborted();
       vault.keepSet('authorities', checkResult.authorities, roots);
       return { version: vault.keepCertificate(identityName, pair), ...checkResult };
@@ -80,7 +80,7 @@ async function credentialsFor(
   { credential, version }: ObtainOrder,
   signal: AbortSignal,
 ): Promise<ConnectionCredentials> {
-  const read = new ControlPlaneCredentials({
+  const credentials = new ControlPlaneCredentials({
     config: { ...config, controlPlaneAuthPolicy: 'MUTUAL_TLS' },
     env,
     now,
@@ -88,11 +88,14 @@ async function credentialsFor(
     ...(credentialTurns && { turns: credentialTurns }),
     ...(credential === 'certificate' && { workloadCertificate: () => vault.get(identityName, version)?.pair }),
   });
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(filesLimitMs)]);
+  const limitSignal = AbortSignal.any([signal, AbortSignal.timeout(filesLimitMs)]);
   try {
-    return await Promise.race([read.read('ca', identity.authorityAddress, credential, limit), timeoutOf(limit)]);
+    return await Promise.race([
+      credentials.read('ca', identity.authorityAddress, credential, limitSignal),
+      timeoutOf(limitSignal),
+    ]);
   } catch (error) {
-    throw new NotObtained(reasonIn(error), { cause: error });
+    throw new ObtainError(errorReasonOf(error), { cause: error });
   }
 }
 
@@ -104,24 +107,24 @@ function timeoutOf(limit: AbortSignal): Promise<never> {
 }
 
 /** Uses a new connection, because a failed one would fail again (istio#60326). */
-async function call(
+async function requestCertificate(
   { identity: { authorityAddress }, env }: IssueEnvironment,
   { tls, headers, description }: ConnectionCredentials,
   request: Uint8Array,
   stopSignal: AbortSignal,
 ): Promise<Uint8Array> {
   const address = parseHostAndPort(authorityAddress);
-  if (address === undefined) throw new NotObtained(`CA address must be host:port, got "${authorityAddress}"`);
+  if (address === undefined) throw new ObtainError(`CA address must be host:port, got "${authorityAddress}"`);
   const cluster = clusterHeader(env);
   let connection: GrpcConnection | undefined;
   try {
     connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, stopSignal);
-    const all = { ...headers, ...(cluster !== undefined && { clusterid: cluster }) };
-    return await unary(connection, method, all, request, { ...callLimits, stopped: stopSignal });
+    const allHeaders = { ...headers, ...(cluster !== undefined && { clusterid: cluster }) };
+    return await unary(connection, method, allHeaders, request, { ...callLimits, stopped: stopSignal });
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
     const { code, retryAfterMs = 0 } = error;
-    throw new NotObtained(`CA ${authorityAddress}: ${error.message} (credentials: ${description})`, {
+    throw new ObtainError(`CA ${authorityAddress}: ${error.message} (credentials: ${description})`, {
       unknown: code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' || isReviewerUnavailable(code, connection),
       pushbackMs: retryAfterMs,
     });
@@ -135,10 +138,10 @@ function isReviewerUnavailable(code: GrpcCode, connection: GrpcConnection | unde
   return code === 'UNAVAILABLE' && connection !== undefined && connection.closeError === undefined;
 }
 
-function notIssued(result: HelperResult, fallbackReason: string): NotObtained {
-  if (!('problem' in result)) return new NotObtained(fallbackReason);
+function notIssuedError(result: HelperResult, fallbackReason: string): ObtainError {
+  if (!('problem' in result)) return new ObtainError(fallbackReason);
   const { problem: message, code } = result;
-  return new NotObtained(message, { cause: new CertificateError({ code, message }) });
+  return new ObtainError(message, { cause: new CertificateError({ code, message }) });
 }
 
 class CertificateHelper {
@@ -152,7 +155,7 @@ class CertificateHelper {
   async request(signal: AbortSignal): Promise<Uint8Array> {
     const result = await this.#result(signal);
     if ('request' in result) return result.request;
-    throw notIssued(result, 'no certificate request generated');
+    throw notIssuedError(result, 'no certificate request generated');
   }
 
   async check(order: HelperOrder, signal: AbortSignal): Promise<CheckedCertificate> {
@@ -160,7 +163,7 @@ class CertificateHelper {
     this.#worker.postMessage(order);
     const result = await pending;
     if ('pair' in result) return result;
-    throw notIssued(result, 'certificate not checked');
+    throw notIssuedError(result, 'certificate not checked');
   }
 
   async end(): Promise<void> {

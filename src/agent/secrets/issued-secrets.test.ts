@@ -10,7 +10,7 @@ import { ControlPlane, stopControlPlanes } from '../../../test/harness/control-p
 import { eventually } from '../../../test/harness/eventually.ts';
 import { givenSecrets, type StartedSecrets, secretsOf, stopSecrets } from '../../../test/harness/given-secrets.ts';
 import type { SecretResponse } from '../../../test/harness/secret-client.ts';
-import { certificatesIn } from '../identity/root-set.ts';
+import { parseCertificates } from '../identity/root-set.ts';
 
 const cart = { namespace: 'shop', serviceAccount: 'cart' };
 const tokenFile = 'var/run/secrets/tokens/istio-token';
@@ -112,13 +112,13 @@ test('trusts the roots of the current certificate regardless of how often other 
   const startedSecrets = await secrets(plane.port('ads.listening'));
   const envoy = await startedSecrets.client();
   envoy.request('ROOTCA');
-  const [ownRoot] = certificatesIn(Buffer.from((await envoy.next()).roots));
+  const [ownRoot] = parseCertificates(Buffer.from((await envoy.next()).roots));
   for (let round = 1; round <= 6; round++) {
     const bundle = createAuthority(`another ${round}`).certificate;
     startedSecrets.sendRoots(`set ${round}`, [bundle]);
     const { roots } = await envoy.next(1 + round);
-    expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toHaveLength(2);
-    expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toContain(ownRoot);
+    expect(parseCertificates(Buffer.from(roots)), `round ${round}`).toHaveLength(2);
+    expect(parseCertificates(Buffer.from(roots)), `round ${round}`).toContain(ownRoot);
     envoy.acknowledge(envoy.responses.at(-1)!, 'ROOTCA');
   }
 });

@@ -22,7 +22,7 @@ export interface VerifiedSecret {
   readonly endsAtMs?: number;
 }
 
-export class NotObtained extends Error {
+export class ObtainError extends Error {
   override readonly name = 'NotObtained';
   /** Whether the authority rejected the credential, or could not verify it. */
   readonly unknown: boolean;
@@ -44,7 +44,7 @@ export interface ObtainEnvironment {
   readonly mounted: MountedFiles | undefined;
   readonly issue: (order: ObtainOrder, signal: AbortSignal) => Promise<VerifiedSecret>;
   readonly now: () => number;
-  readonly draw: () => number;
+  readonly random: () => number;
   /** Receives problems of files that are used nevertheless. */
   readonly warn?: (warning: RevocationWarning) => void;
   readonly counts?: SecretCounts;
@@ -52,17 +52,17 @@ export interface ObtainEnvironment {
 
 export function obtainSecret(environment: ObtainEnvironment) {
   return fromPromise<ObtainResult, ObtainOrder>(async ({ input, signal }) => {
-    const { now, draw } = environment;
+    const { now, random } = environment;
     try {
-      const obtained = await countResult(environment, input, signal);
-      const { version, authorities = '', root = '', serialNumber = '', endsAtMs = null } = obtained;
-      const renewalDraw = { atMs: now(), draw: draw() };
+      const obtainedSecret = await countResult(environment, input, signal);
+      const { version, authorities = '', root = '', serialNumber = '', endsAtMs = null } = obtainedSecret;
+      const renewalDraw = { atMs: now(), draw: random() };
       return { outcome: 'obtained', version, authorities, root, serialNumber, endsAtMs, ...renewalDraw };
     } catch (error) {
-      const { unknown, pushbackMs } = error instanceof NotObtained ? error : new NotObtained('');
-      const code = codeOf(error) ?? (error instanceof NotObtained ? 'CERTIFICATE_NOT_ISSUED' : undefined);
+      const { unknown, pushbackMs } = error instanceof ObtainError ? error : new ObtainError('');
+      const code = codeOf(error) ?? (error instanceof ObtainError ? 'CERTIFICATE_NOT_ISSUED' : undefined);
       const refusal = { reason: messageOf(error), ...(code !== undefined && { code }), unknown, pushbackMs };
-      return { outcome: 'refused', ...refusal, atMs: now(), draw: draw() };
+      return { outcome: 'refused', ...refusal, atMs: now(), draw: random() };
     }
   });
 }
@@ -75,18 +75,22 @@ async function countResult(
   const { counts } = environment;
   const startedAt = performance.now();
   try {
-    const secret = await find(environment, order, signal);
+    const secret = await readSecret(environment, order, signal);
     if (order.source === 'authority') counts?.countCall(performance.now() - startedAt, true);
     return secret;
   } catch (error) {
     if (!signal.aborted && order.source === 'authority') counts?.countCall(performance.now() - startedAt, false);
-    if (!signal.aborted && order.source === 'files') counts?.filesFailed();
+    if (!signal.aborted && order.source === 'files') counts?.countFileFailure();
     if (!signal.aborted && order.name === identityName) counts?.identityFailed(messageOf(error));
     throw error;
   }
 }
 
-async function find(environment: ObtainEnvironment, order: ObtainOrder, signal: AbortSignal): Promise<VerifiedSecret> {
+async function readSecret(
+  environment: ObtainEnvironment,
+  order: ObtainOrder,
+  signal: AbortSignal,
+): Promise<VerifiedSecret> {
   const { vault } = environment;
   const { name, source, parts } = order;
   if (source === 'authority') return environment.issue(order, signal);
@@ -97,9 +101,9 @@ async function find(environment: ObtainEnvironment, order: ObtainOrder, signal: 
   }
   const files = filesNamed(name, environment.mounted);
   if ('crl' in files) {
-    const previous = vault.newestLists(name);
+    const previousLists = vault.newestLists(name);
     const rootsWithLists = await environment.turns.run(
-      () => readRootsWithLists(files, previous, environment.now()),
+      () => readRootsWithLists(files, previousLists, environment.now()),
       signal,
     );
     signal.throwIfAborted();
@@ -120,16 +124,17 @@ async function find(environment: ObtainEnvironment, order: ObtainOrder, signal: 
 
 function filesNamed(
   name: string,
-  mounted: MountedFiles | undefined,
+  mountedSecrets: MountedFiles | undefined,
 ): { certificate: string; key: string } | { roots: string } | RevocationFiles {
-  if (mounted !== undefined && name === identityName) return { certificate: mounted.certificate, key: mounted.key };
-  if (mounted !== undefined && name === rootsName) return { roots: mounted.roots };
+  if (mountedSecrets !== undefined && name === identityName)
+    return { certificate: mountedSecrets.certificate, key: mountedSecrets.key };
+  if (mountedSecrets !== undefined && name === rootsName) return { roots: mountedSecrets.roots };
   const [kind, ...nameParts] = name.split(':');
   const path = nameParts.join(':');
   const rootsAt = (file: string): string => (file === 'system' ? systemRootFile() : file);
   if (kind === 'file-root') return { roots: rootsAt(path) };
-  const [first = '', secondPath = ''] = path.split('~');
+  const [firstPath = '', secondPath = ''] = path.split('~');
   return kind === 'file-root-crl'
-    ? { roots: rootsAt(first), crl: secondPath }
-    : { certificate: first, key: secondPath };
+    ? { roots: rootsAt(firstPath), crl: secondPath }
+    : { certificate: firstPath, key: secondPath };
 }

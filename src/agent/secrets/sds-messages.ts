@@ -76,16 +76,17 @@ export function secretResponse(version: string, nonce: string, secret: Uint8Arra
 
 export function certificateSecret(name: string, { chain, key }: KeyPair): Uint8Array {
   const certificate = new BinaryWriter();
-  certificate.tag(1, WireType.LengthDelimited).bytes(inline(Buffer.from(chain)));
-  certificate.tag(2, WireType.LengthDelimited).bytes(inline(privateKeyPem(key)));
+  certificate.tag(1, WireType.LengthDelimited).bytes(inlineBytes(Buffer.from(chain)));
+  certificate.tag(2, WireType.LengthDelimited).bytes(inlineBytes(privateKeyPem(key)));
   return secretOf(name, 2, certificate.finish());
 }
 
 /** Roots and lists are in PEM. */
-export function rootsSecret(name: string, roots: string, lists = ''): Uint8Array {
+export function rootsSecret(name: string, roots: string, revocationLists = ''): Uint8Array {
   const validation = new BinaryWriter();
-  validation.tag(1, WireType.LengthDelimited).bytes(inline(Buffer.from(roots)));
-  if (lists !== '') validation.tag(7, WireType.LengthDelimited).bytes(inline(Buffer.from(lists)));
+  validation.tag(1, WireType.LengthDelimited).bytes(inlineBytes(Buffer.from(roots)));
+  if (revocationLists !== '')
+    validation.tag(7, WireType.LengthDelimited).bytes(inlineBytes(Buffer.from(revocationLists)));
   return secretOf(name, 4, validation.finish());
 }
 
@@ -96,6 +97,6 @@ function secretOf(name: string, field: 2 | 4, content: Uint8Array): Uint8Array {
   return secret.finish();
 }
 
-function inline(bytes: Uint8Array): Uint8Array {
+function inlineBytes(bytes: Uint8Array): Uint8Array {
   return new BinaryWriter().tag(2, WireType.LengthDelimited).bytes(bytes).finish();
 }

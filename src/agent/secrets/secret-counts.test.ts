@@ -56,7 +56,7 @@ test('num_file_secret_failures_total and num_file_watcher_failures_total count f
   const metrics = new AgentMetrics();
   const counts = new SecretCounts(new SecretVault());
   metrics.withSecrets(counts);
-  counts.filesFailed();
+  counts.countFileFailure();
   const event = { type: 'watch.failed', reason: 'EMFILE' };
   metrics.observe({ kind: 'event', from: 'directory', to: 'directory-0', event, seq: 0, t: 0 });
   const lines = (await metrics.text()).split('\n');

@@ -13,7 +13,7 @@ export class SecretCounts {
   #retries = 0;
   #fileFailures = 0;
   #identityFailure = '';
-  #lastFailed = false;
+  #hasLastCallFailed = false;
   /** Not cumulative; the last bucket has no upper bound. */
   readonly #bucketCounts: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #totalMs = 0;
@@ -25,13 +25,13 @@ export class SecretCounts {
     this.#now = now;
   }
 
-  countCall(tookMs: number, isObtained: boolean): void {
+  countCall(durationMs: number, isObtained: boolean): void {
     this.#calls++;
-    if (this.#lastFailed) this.#retries++;
+    if (this.#hasLastCallFailed) this.#retries++;
     if (!isObtained) this.#failedCount++;
-    this.#lastFailed = !isObtained;
-    this.#totalMs += tookMs;
-    const bucket = buckets.findIndex((limit) => tookMs <= limit);
+    this.#hasLastCallFailed = !isObtained;
+    this.#totalMs += durationMs;
+    const bucket = buckets.findIndex((limit) => durationMs <= limit);
     this.#bucketCounts[bucket < 0 ? buckets.length : bucket]!++;
   }
 
@@ -45,7 +45,7 @@ export class SecretCounts {
     return this.#identityFailure || 'not obtained yet';
   }
 
-  filesFailed(): void {
+  countFileFailure(): void {
     this.#fileFailures++;
   }
 
@@ -71,15 +71,15 @@ export class SecretCounts {
       `# HELP ${expiry} Seconds until the certificate expires; negative after expiry.`,
       `# TYPE ${expiry} gauge`,
       ...[...this.#vault.newestPairs()].flatMap(([name, { chain }]) => {
-        const endsAtMs = endOf(chain);
+        const endsAtMs = expiryMsOf(chain);
         return endsAtMs === undefined
           ? []
           : [`${expiry}{resource_name="${escapeLabel(name)}"} ${Math.floor((endsAtMs - this.#now()) / 1000)}`];
       }),
       `# HELP ${listExpiry} Seconds until the first certificate revocation list of the secret expires; negative after expiry.`,
       `# TYPE ${listExpiry} gauge`,
-      ...[...this.#vault.allNewestLists()].flatMap(([name, lists]) => {
-        const expiryTimes = lists.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);
+      ...[...this.#vault.allNewestLists()].flatMap(([name, revocationLists]) => {
+        const expiryTimes = revocationLists.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);
         if (expiryTimes.length === 0) return [];
         const seconds = Math.floor((Math.min(...expiryTimes) - this.#now()) / 1000);
         return [`${listExpiry}{resource_name="${escapeLabel(name)}"} ${seconds}`];
@@ -89,7 +89,7 @@ export class SecretCounts {
   }
 }
 
-function endOf(chain: string): number | undefined {
+function expiryMsOf(chain: string): number | undefined {
   try {
     const endsAtMs = Date.parse(new X509Certificate(chain).validTo);
     return Number.isNaN(endsAtMs) ? undefined : endsAtMs;

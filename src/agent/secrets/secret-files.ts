@@ -1,11 +1,11 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { CertificateError, problemOf } from '../../identity/certificate-problem.ts';
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
-import { readTogether } from '../../runtime/files/read-together.ts';
+import { readConsistently } from '../../runtime/files/read-together.ts';
 import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 import { readSmallFile } from '../files/certificate-reading.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemFileBlock, pemBlocks } from '../identity/pem-file.ts';
-import { certificatesIn } from '../identity/root-set.ts';
+import { parseCertificates } from '../identity/root-set.ts';
 
 /** The message contains the path of the file. */
 export class SecretFileError extends CertificateError {
@@ -22,9 +22,9 @@ export class SecretFileError extends CertificateError {
  * @throws SecretFileError if Envoy could not use the files, for example with a key of another certificate
  */
 export function readPair(files: { certificate: string; key: string }): Promise<KeyPair> {
-  return readTogether(async (locate) => {
-    const chain = await contentOf(files.certificate, await locate(files.certificate));
-    return pairOf(files, chain, await contentOf(files.key, await locate(files.key)));
+  return readConsistently(async (resolvePath) => {
+    const chain = await contentOf(files.certificate, await resolvePath(files.certificate));
+    return pairOf(files, chain, await contentOf(files.key, await resolvePath(files.key)));
   });
 }
 
@@ -64,7 +64,7 @@ function keyOf(certificate: string, key: string): KeyObject | undefined {
 
 /** @throws SecretFileError without a certificate */
 export async function readRoots(file: string): Promise<string[]> {
-  const roots = certificatesIn(await contentOf(file));
+  const roots = parseCertificates(await contentOf(file));
   if (roots.length === 0) throw new SecretFileError('CERTIFICATE_MISSING', file, 'contains no valid PEM certificate');
   return roots;
 }

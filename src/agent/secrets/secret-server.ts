@@ -5,8 +5,8 @@ import { fromCallback } from 'xstate';
 import type { SdsOrder, SdsReport } from '../../../machines/agent/secrets-protocol.ts';
 import { secretType } from '../../../machines/discovery/xds/ads-types.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
-import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
-import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { type RateLimit, RateLimiter } from '../../runtime/fences/allowance.ts';
+import { ensureDirectory } from '../../runtime/files/make-folder.ts';
 import { GrpcError } from '../../runtime/grpc/call-status.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -41,9 +41,9 @@ export interface SecretServerEnvironment {
   readonly ownership?: Ownership;
   readonly log: Logger;
   /** Limits changes of subscriptions; tests set it. */
-  readonly changes?: Pace;
+  readonly changes?: RateLimit;
   /** Limits new streams; tests set it. */
-  readonly begun?: Pace;
+  readonly begun?: RateLimit;
 }
 
 export function serveSecrets(environment: SecretServerEnvironment) {
@@ -59,7 +59,7 @@ export function serveSecrets(environment: SecretServerEnvironment) {
   });
 }
 
-interface Subject {
+interface SecretState {
   readonly streams: Set<SecretStream>;
   /** `undefined` if the secret is unavailable. */
   version: string | undefined;
@@ -71,8 +71,8 @@ interface Subject {
 export class SecretServer {
   readonly #environment: SecretServerEnvironment;
   readonly #report: (event: SdsReport) => void;
-  readonly #subjects = new Map<string, Subject>();
-  readonly #changes: Allowance;
+  readonly #stateByName = new Map<string, SecretState>();
+  readonly #changes: RateLimiter;
   #streams = 0;
   #socket: GrpcSocketServer | undefined;
   #isClosed = false;
@@ -80,21 +80,21 @@ export class SecretServer {
   constructor(environment: SecretServerEnvironment, report: (event: SdsReport) => void) {
     this.#environment = environment;
     this.#report = report;
-    this.#changes = new Allowance(environment.changes ?? defaultChangeRate);
+    this.#changes = new RateLimiter(environment.changes ?? defaultChangeRate);
   }
 
   async open(path: string): Promise<void> {
     try {
       this.#socket?.close();
-      makeFolder(dirname(path), 0o700);
-      const unimplemented = (call: ServerCall): void => call.end('UNIMPLEMENTED', 'use StreamSecrets');
+      ensureDirectory(dirname(path), 0o700);
+      const rejectUnimplemented = (call: ServerCall): void => call.end('UNIMPLEMENTED', 'use StreamSecrets');
       const { ownership } = this.#environment;
       const socket = await GrpcSocketServer.listen(path, {
         ...(ownership && { ownership }),
         methods: new Map([
           [`${service}/StreamSecrets`, (call) => this.#beginStream(call)],
-          [`${service}/DeltaSecrets`, unimplemented],
-          [`${service}/FetchSecrets`, unimplemented],
+          [`${service}/DeltaSecrets`, rejectUnimplemented],
+          [`${service}/FetchSecrets`, rejectUnimplemented],
           [
             agentMethod,
             (call) => {
@@ -125,7 +125,7 @@ export class SecretServer {
   }
 
   serve(name: string, version: string): void {
-    const subject = this.#subject(name);
+    const subject = this.#stateOf(name);
     subject.isRefused = false;
     if (subject.version !== version) subject.reportedAcknowledged = undefined;
     subject.version = version;
@@ -134,11 +134,11 @@ export class SecretServer {
   }
 
   withdraw(name: string): void {
-    this.#subject(name).version = undefined;
+    this.#stateOf(name).version = undefined;
   }
 
   refuse(name: string, reason: string): void {
-    const subject = this.#subjects.get(name);
+    const subject = this.#stateByName.get(name);
     if (subject === undefined) return;
     subject.isRefused = true;
     for (const stream of [...subject.streams]) stream.refuse(name, reason);
@@ -151,36 +151,36 @@ export class SecretServer {
     }
     this.#streams++;
     const stream = new SecretStream(call, {
-      mayChange: (names) => this.#changes.take(names),
+      mayChange: (names) => this.#changes.tryTake(names),
       read: (name, version) => this.#environment.vault.get(name, version)?.resource,
       subscribed: (name) => this.#subscribe(name, stream),
-      onUnsubscribed: (name) => this.#leave(name, stream),
-      onAcknowledged: (name) => this.#reportAcknowledged(name, this.#subject(name)),
+      onUnsubscribed: (name) => this.#removeSubscription(name, stream),
+      onAcknowledged: (name) => this.#reportAcknowledged(name, this.#stateOf(name)),
       onRejected: (name, version, reason) => {
         this.#report({ type: 'sds.rejected', name, version, reason });
       },
     });
     call.stream.once('close', () => {
       this.#streams--;
-      stream.over();
+      stream.onClosed();
     });
   }
 
-  #subject(name: string): Subject {
-    const existingSubject = this.#subjects.get(name);
+  #stateOf(name: string): SecretState {
+    const existingSubject = this.#stateByName.get(name);
     if (existingSubject !== undefined) return existingSubject;
-    const newSubject: Subject = {
+    const newSubject: SecretState = {
       streams: new Set(),
       version: undefined,
       reportedAcknowledged: undefined,
       isRefused: false,
     };
-    this.#subjects.set(name, newSubject);
+    this.#stateByName.set(name, newSubject);
     return newSubject;
   }
 
   #subscribe(name: string, stream: SecretStream): void {
-    const subject = this.#subject(name);
+    const subject = this.#stateOf(name);
     const isFirst = subject.streams.size === 0;
     subject.streams.add(stream);
     if (subject.version !== undefined) stream.send(name, subject.version);
@@ -188,8 +188,8 @@ export class SecretServer {
     if (isFirst || subject.isRefused) this.#report({ type: 'sds.subscribed', name });
   }
 
-  #leave(name: string, stream: SecretStream): void {
-    const subject = this.#subjects.get(name);
+  #removeSubscription(name: string, stream: SecretStream): void {
+    const subject = this.#stateByName.get(name);
     if (subject === undefined || !subject.streams.delete(stream)) return;
     if (subject.streams.size > 0) {
       // The client may have been the last one without an acknowledgement.
@@ -198,13 +198,13 @@ export class SecretServer {
     }
     subject.reportedAcknowledged = undefined;
     if (isFile(name) || subject.version === undefined) {
-      this.#subjects.delete(name);
-      if (isFile(name)) this.#environment.vault.forget(name);
+      this.#stateByName.delete(name);
+      if (isFile(name)) this.#environment.vault.remove(name);
     }
     this.#report({ type: 'sds.unsubscribed', name });
   }
 
-  #reportAcknowledged(name: string, subject: Subject): void {
+  #reportAcknowledged(name: string, subject: SecretState): void {
     const { version, streams } = subject;
     if (version === undefined || streams.size === 0 || subject.reportedAcknowledged === version) return;
     for (const stream of streams) if (stream.acknowledgedOf(name) !== version) return;
@@ -242,7 +242,7 @@ class SecretStream {
   readonly #deliveries = new Map<string, Delivery>();
   readonly #dueDeliveries = new Map<string, string>();
   #nonce = 0;
-  #isBlocked = false;
+  #isWriteBlocked = false;
   #hasSubscribed = false;
 
   constructor(call: ServerCall, peer: StreamPeer) {
@@ -260,13 +260,13 @@ class SecretStream {
     });
     call.stream.once('end', () => call.end('OK'));
     call.stream.on('drain', () => {
-      this.#isBlocked = false;
+      this.#isWriteBlocked = false;
       this.#flush();
     });
   }
 
-  over(): void {
-    for (const name of [...this.#deliveries.keys()]) this.#leave(name);
+  onClosed(): void {
+    for (const name of [...this.#deliveries.keys()]) this.#unsubscribe(name);
   }
 
   acknowledgedOf(name: string): string | undefined {
@@ -304,14 +304,14 @@ class SecretStream {
     const unsubscribedNames = [...this.#deliveries.keys()].filter((name) => !subscribedNames.has(name));
     const addedNames = [...subscribedNames].filter((name) => !this.#deliveries.has(name));
     // The first name was counted when the stream was opened.
-    const isPaidFor = !this.#hasSubscribed && addedNames.length > 0;
+    const isFirstNameCounted = !this.#hasSubscribed && addedNames.length > 0;
     this.#hasSubscribed = true;
-    const changes = unsubscribedNames.length + addedNames.length - (isPaidFor ? 1 : 0);
+    const changes = unsubscribedNames.length + addedNames.length - (isFirstNameCounted ? 1 : 0);
     if (changes > 0 && !this.#peer.mayChange(changes)) {
       this.#call.end('RESOURCE_EXHAUSTED', 'subscriptions change too often');
       return;
     }
-    for (const name of unsubscribedNames) this.#leave(name);
+    for (const name of unsubscribedNames) this.#unsubscribe(name);
     for (const name of addedNames) {
       this.#deliveries.set(name, { sent: undefined, nonce: '', acknowledged: undefined, isRefused: false });
     }
@@ -334,7 +334,7 @@ class SecretStream {
     this.#peer.onAcknowledged(name);
   }
 
-  #leave(name: string): void {
+  #unsubscribe(name: string): void {
     this.#dueDeliveries.delete(name);
     this.#deliveries.delete(name);
     this.#peer.onUnsubscribed(name);
@@ -342,7 +342,7 @@ class SecretStream {
 
   #flush(): void {
     for (const [name, version] of this.#dueDeliveries) {
-      if (this.#isBlocked) return;
+      if (this.#isWriteBlocked) return;
       this.#dueDeliveries.delete(name);
       const delivery = this.#deliveries.get(name);
       const secret = this.#peer.read(name, version);
@@ -352,7 +352,7 @@ class SecretStream {
       // The client must acknowledge the secret again.
       delivery.acknowledged = undefined;
       delivery.nonce = `${++this.#nonce}`;
-      this.#isBlocked = !this.#call.write(frameOf(secretResponse(version, delivery.nonce, secret)));
+      this.#isWriteBlocked = !this.#call.write(frameOf(secretResponse(version, delivery.nonce, secret)));
     }
   }
 }

@@ -18,7 +18,10 @@ const maxVersions = 4;
 export class SecretVault {
   readonly #secrets = new Map<string, Map<string, StoredSecret>>();
   /** Each kind has its own limit, so that one does not evict the other. */
-  readonly #sets = { authorities: new Map<string, readonly string[]>(), bundle: new Map<string, readonly string[]>() };
+  readonly #rootSets = {
+    authorities: new Map<string, readonly string[]>(),
+    bundle: new Map<string, readonly string[]>(),
+  };
 
   keepCertificate(name: string, pair: KeyPair): string {
     const version = versionOf(pair.chain);
@@ -26,11 +29,11 @@ export class SecretVault {
     return version;
   }
 
-  keepRoots(name: string, roots: string, lists: readonly RevocationList[] = []): string {
-    const revocationPem = lists.map(({ pem }) => pem).join('');
+  keepRoots(name: string, roots: string, revocationLists: readonly RevocationList[] = []): string {
+    const revocationPem = revocationLists.map(({ pem }) => pem).join('');
     const version = versionOf(`${roots}${revocationPem}`);
     const resource = rootsSecret(name, roots, revocationPem);
-    this.#store(name, version, { resource, roots, ...(lists.length > 0 && { lists }) });
+    this.#store(name, version, { resource, roots, ...(revocationLists.length > 0 && { lists: revocationLists }) });
     return version;
   }
 
@@ -56,22 +59,22 @@ export class SecretVault {
 
   *allNewestLists(): Generator<[name: string, lists: readonly RevocationList[]]> {
     for (const name of this.#secrets.keys()) {
-      const lists = this.newestLists(name);
-      if (lists.length > 0) yield [name, lists];
+      const revocationLists = this.newestLists(name);
+      if (revocationLists.length > 0) yield [name, revocationLists];
     }
   }
 
-  forget(name: string): void {
+  remove(name: string): void {
     this.#secrets.delete(name);
   }
 
   /** Each root has its own PEM text. */
   keepSet(kind: keyof RootParts, hash: string, roots: readonly string[]): void {
-    keepNewest(this.#sets[kind], hash, roots);
+    keepNewest(this.#rootSets[kind], hash, roots);
   }
 
   set(kind: keyof RootParts, hash: string): readonly string[] {
-    return this.#sets[kind].get(hash) ?? [];
+    return this.#rootSets[kind].get(hash) ?? [];
   }
 
   #store(name: string, version: string, secret: StoredSecret): void {

@@ -1,13 +1,13 @@
 import { fromPromise } from 'xstate';
 import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
-import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
+import type { ActorImplementations } from '../../runtime/actors/effects-of.ts';
 import type { Clocks } from '../../runtime/clock-steps.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { certificateFile } from '../files/certificate-files.ts';
 import { directoryWatchWithEffects } from '../files/directory-watch.effects.ts';
 import { awaitClockStep } from './clock-step.ts';
 
-export interface SecretEffects extends ActorsOf<typeof secretMachine, 'obtain'> {
+export interface SecretEffects extends ActorImplementations<typeof secretMachine, 'obtain'> {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly log: Logger;

@@ -25,7 +25,7 @@ import {
 } from '../../../test/harness/given-secrets.ts';
 import { SecretClient, type SecretResponse } from '../../../test/harness/secret-client.ts';
 import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
-import { GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
+import { GrpcConnection, onCallEnd } from '../../runtime/grpc/grpc-client.ts';
 import { frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { type IdentityOptions, identityOptions } from '../options/identity-options.ts';
@@ -357,7 +357,7 @@ test('limits the number of streams per client', async () => {
     while (!isRefused) {
       const stream = connection.start('/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets', {});
       const response = await new Promise<string>((resolve) => {
-        whenEnded(stream, connection, (status) => resolve(status?.message ?? 'OK'));
+        onCallEnd(stream, connection, (status) => resolve(status?.message ?? 'OK'));
         stream.resume();
         stream.end();
       });

@@ -47,8 +47,8 @@ export function secretsWithEffects({
   draw = Math.random,
 }: WorkloadSecretsOptions) {
   const { mounted, outputDirectory } = identity;
-  const shows = { ...(distributedRoots && { distributedRoots }), credentialTurns };
-  const issue = issueCertificate({ vault, ...shows, identity, config, env, nodeId, now });
+  const sharedOptions = { ...(distributedRoots && { distributedRoots }), credentialTurns };
+  const issue = issueCertificate({ vault, ...sharedOptions, identity, config, env, nodeId, now });
   return secretsMachine.provide({
     actors: {
       probeServer: detectServer(ownership),
@@ -61,7 +61,7 @@ export function secretsWithEffects({
           mounted,
           issue,
           now,
-          draw,
+          random: draw,
           warn: warnOnce(log),
           ...(counts && { counts }),
         }),

@@ -18,11 +18,11 @@ export interface UnwrittenLines {
   readonly trace: SinkLines;
 }
 
-interface Counts {
+interface TextCounts {
   text(): string;
 }
 
-const noLines: SinkLines = { lost: 0, waiting: 0 };
+const noSinkLines: SinkLines = { lost: 0, waiting: 0 };
 
 /** Counts in plain numbers until the first scrape: most agents are scraped rarely, and prom-client needs memory. */
 export class AgentMetrics {
@@ -47,25 +47,25 @@ export class AgentMetrics {
   #idleSince: { t: number; now: number } | undefined;
   #unresponsiveSince: number | undefined;
   #hasCertificate = (): boolean => true;
-  readonly #uncaught = new Map<UncaughtOrigin, number>();
+  readonly #uncaughtByOrigin = new Map<UncaughtOrigin, number>();
   readonly #now: () => number;
-  readonly #unwritten: () => UnwrittenLines;
+  readonly #countUnwrittenLines: () => UnwrittenLines;
   readonly #xds: XdsActivity;
   #exposition: Promise<Exposition> | undefined;
   #dns: DnsCounts | undefined;
-  #secrets: Counts | undefined;
-  #wasm: Counts | undefined;
+  #secrets: TextCounts | undefined;
+  #wasm: TextCounts | undefined;
   #watchFailures = 0;
   #mesh: { text(): Iterable<string> } | undefined;
 
   /** @param now monotonic milliseconds */
   constructor(
     now: () => number = () => performance.now(),
-    unwritten: () => UnwrittenLines = () => ({ log: noLines, trace: noLines }),
+    countUnwrittenLines: () => UnwrittenLines = () => ({ log: noSinkLines, trace: noSinkLines }),
     xds: XdsActivity = new XdsActivity(),
   ) {
     this.#now = now;
-    this.#unwritten = unwritten;
+    this.#countUnwrittenLines = countUnwrittenLines;
     this.#xds = xds;
   }
 
@@ -73,11 +73,11 @@ export class AgentMetrics {
     this.#dns = counts;
   }
 
-  withSecrets(counts: Counts): void {
+  withSecrets(counts: TextCounts): void {
     this.#secrets = counts;
   }
 
-  withWasm(counts: Counts): void {
+  withWasm(counts: TextCounts): void {
     this.#wasm = counts;
   }
 
@@ -138,7 +138,7 @@ export class AgentMetrics {
   }
 
   countUncaught(origin: UncaughtOrigin): void {
-    this.#uncaught.set(origin, (this.#uncaught.get(origin) ?? 0) + 1);
+    this.#uncaughtByOrigin.set(origin, (this.#uncaughtByOrigin.get(origin) ?? 0) + 1);
   }
 
   /** The supervisor receives and sends the counted events. */
@@ -193,10 +193,10 @@ export class AgentMetrics {
     watchFailures.inc(this.#watchFailures);
     for (const [type, count] of Object.entries(this.#scrapeFailures)) scrapeFailures.inc({ type }, count);
     for (const [event, count] of this.#epochs) epochs.inc({ event }, count);
-    for (const [origin, count] of this.#uncaught) uncaught.inc({ origin }, count);
-    for (const [of, { lost, waiting }] of Object.entries(this.#unwritten())) {
-      lostLines.inc({ of }, lost);
-      waitingLines.set({ of }, waiting);
+    for (const [origin, count] of this.#uncaughtByOrigin) uncaught.inc({ origin }, count);
+    for (const [sinkName, { lost, waiting }] of Object.entries(this.#countUnwrittenLines())) {
+      lostLines.inc({ of: sinkName }, lost);
+      waitingLines.set({ of: sinkName }, waiting);
     }
     if (this.#identity !== undefined) {
       const { source, reason } = this.#identity;

@@ -1,6 +1,6 @@
 /** Parses `ISTIO_PROMETHEUS_ANNOTATIONS`, which contains the addresses of the application's metrics. */
 
-import { type FieldViolation, mustBe, notAllowed, tooLarge, wrongType } from '../../model/fields/violation.ts';
+import { disallowedValue, type FieldViolation, mustBe, tooLarge, wrongType } from '../../model/fields/violation.ts';
 import {
   type InvalidVariable,
   type JsonFields,
@@ -13,7 +13,7 @@ import {
 import type { MetricsTarget } from './merged-metrics.ts';
 
 /** The response already contains the metrics at these ports, or scraping them would recurse. */
-const reserved: ReadonlySet<number> = new Set([15000, 15001, 15004, 15006, 15008, 15020, 15021, 15053, 15090]);
+const reservedPorts: ReadonlySet<number> = new Set([15000, 15001, 15004, 15006, 15008, 15020, 15021, 15053, 15090]);
 const maxTargets = 16;
 
 export interface ScrapeTargets {
@@ -39,8 +39,8 @@ function targetsIn(targets: unknown, statusPort: number): MetricsTarget[] {
   return targets.map((item, i) => {
     const targetPath = `targets[${i}]`;
     const target = targetOf(objectField(item, targetPath), `${targetPath}.`, statusPort);
-    if (reserved.has(target.port)) {
-      throw new VariableError(`${targetPath}.port`, notAllowed('must not be a port of the proxy', target.port));
+    if (reservedPorts.has(target.port)) {
+      throw new VariableError(`${targetPath}.port`, disallowedValue('must not be a port of the proxy', target.port));
     }
     return target;
   });
@@ -56,7 +56,7 @@ function targetOf(fields: JsonFields, fieldPrefix: string, statusPort: number): 
   if (port === undefined) throw new VariableError(`${fieldPrefix}port`, portViolation(portField));
   if (port === statusPort) {
     const message = 'must not be the status port of this agent, which would scrape itself';
-    throw new VariableError(`${fieldPrefix}port`, notAllowed(message, port));
+    throw new VariableError(`${fieldPrefix}port`, disallowedValue(message, port));
   }
   const path = stringField(fields.path, `${fieldPrefix}path`) || '/metrics';
   return { port, path: requestTarget(path, `${fieldPrefix}path`) };

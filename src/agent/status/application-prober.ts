@@ -20,7 +20,7 @@ export class ApplicationProber {
   readonly #probes: ApplicationProbes;
   readonly #transport: ProbeTransport;
   readonly #log: Logger;
-  readonly #repeats = new RepeatLimit();
+  readonly #repeatLimit = new RepeatLimit();
   readonly #runningCounts = new AddressCounts();
 
   constructor(probes: ApplicationProbes, transport: ProbeTransport, log: Logger) {
@@ -37,13 +37,13 @@ export class ApplicationProber {
   async serve(path: string, probe: ApplicationProbe, request: IncomingMessage, response: ServerResponse) {
     const address = request.socket.remoteAddress ?? '';
     const addressProbes = this.#runningCounts.countOf(address);
-    if (addressProbes >= maxProbesPerAddress || (addressProbes > 0 && this.#runningCounts.total >= maxProbes)) {
+    if (addressProbes >= maxProbesPerAddress || (addressProbes > 0 && this.#runningCounts.totalCount >= maxProbes)) {
       response.writeHead(503).end('too many concurrent probes\n');
       return;
     }
-    this.#runningCounts.enter(address);
+    this.#runningCounts.increment(address);
     const status = await this.#statusOf(path, probe, request, response);
-    this.#runningCounts.leave(address);
+    this.#runningCounts.decrement(address);
     response.writeHead(status).end();
   }
 
@@ -54,16 +54,21 @@ export class ApplicationProber {
     response: ServerResponse,
   ): Promise<number> {
     const limit = AbortSignal.timeout(probe.timeoutMs);
-    const disconnected = new AbortController();
+    const disconnectController = new AbortController();
     response.once('close', () => {
-      if (!response.writableEnded) disconnected.abort();
+      if (!response.writableEnded) disconnectController.abort();
     });
     try {
       const caller = { rawHeaders: request.rawHeaders, userAgent: request.headers['user-agent'] };
-      return await probeApplication(probe, caller, this.#transport, AbortSignal.any([limit, disconnected.signal]));
+      return await probeApplication(
+        probe,
+        caller,
+        this.#transport,
+        AbortSignal.any([limit, disconnectController.signal]),
+      );
     } catch (error) {
       const reason = limit.aborted ? `no response within ${probe.timeoutMs} ms` : messageOf(error);
-      if (!disconnected.signal.aborted && this.#repeats.isDue(path, reason))
+      if (!disconnectController.signal.aborted && this.#repeatLimit.isDue(path, reason))
         this.#log.warn('probe.applicationFailed', { path, reason });
       return 500;
     }
@@ -116,7 +121,7 @@ async function requireServing(
     const query = service === '' ? new Uint8Array() : new BinaryWriter().uint32(10).string(service).finish();
     const headers = userAgent === undefined ? {} : { 'user-agent': userAgent };
     const limits = { limitMs: timeoutMs, maxBytes: maxHealthBytes, stopped: stopSignal };
-    const status = healthIn(await unary(connection, '/grpc.health.v1.Health/Check', headers, query, limits));
+    const status = parseHealth(await unary(connection, '/grpc.health.v1.Health/Check', headers, query, limits));
     if (status !== servingStatus)
       throw new Error(`gRPC health status must be SERVING, got ${healthStatuses[status] ?? status}`);
   } finally {
@@ -127,7 +132,7 @@ async function requireServing(
 const healthStatuses = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
 
 /** `HealthCheckResponse.status`, field 1. */
-function healthIn(response: Uint8Array): number {
+function parseHealth(response: Uint8Array): number {
   const reader = new BinaryReader(response);
   let status = 0;
   while (reader.pos < reader.len) {

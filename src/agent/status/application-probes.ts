@@ -2,10 +2,10 @@
 
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import {
-  choice,
-  malformed,
+  choiceViolation,
+  disallowedValue,
+  malformedValue,
   mustBe,
-  notAllowed,
   outOfRange,
   unknownValue,
   wrongType,
@@ -57,7 +57,7 @@ export function parseProbes(
       const probe = applicationProbeOf(objectField(fields, path), path, warnings);
       if (probe.kind === 'http' && probe.port === statusPort && /^\/app-(health|lifecycle)\//.test(probe.path)) {
         const message = 'must not be a probe path on the status port of this agent, which would probe itself';
-        throw new VariableError(`${path}.httpGet.path`, notAllowed(message, probe.path));
+        throw new VariableError(`${path}.httpGet.path`, disallowedValue(message, probe.path));
       }
       return [path, probe] as const;
     });
@@ -65,15 +65,15 @@ export function parseProbes(
   });
 }
 
-const fieldBelow = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`);
+const childPath = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`);
 
 export function applicationProbeOf(prober: JsonFields, path: string, warnings: LogWarning[]): ApplicationProbe {
   const kinds = (['httpGet', 'tcpSocket', 'grpc'] as const).filter((kind) => (prober[kind] ?? undefined) !== undefined);
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {
-    throw new VariableError(path, choice(['httpGet', 'tcpSocket', 'grpc'], kinds));
+    throw new VariableError(path, choiceViolation(['httpGet', 'tcpSocket', 'grpc'], kinds));
   }
-  const fieldPath = fieldBelow(path, kind);
+  const fieldPath = childPath(path, kind);
   const fields = objectField(prober[kind], fieldPath);
   const port = portOf(fields.port, fieldPath);
   const host = stringField(fields.host, `${fieldPath}.host`);
@@ -111,7 +111,7 @@ function portOf(value: unknown, fieldPath: string): number {
 function timeoutOf(value: unknown, path: string): number {
   const seconds = value ?? 0;
   if (typeof seconds !== 'number' || !Number.isInteger(seconds) || seconds < 0) {
-    throw new VariableError(fieldBelow(path, 'timeoutSeconds'), outOfRange('an integer >= 0', value));
+    throw new VariableError(childPath(path, 'timeoutSeconds'), outOfRange('an integer >= 0', value));
   }
   return Math.min(seconds * 1_000, maxTimeoutMs);
 }
@@ -123,9 +123,9 @@ function schemeOf(value: unknown, fieldPath: string): 'http' | 'https' {
 }
 
 function headersOf(value: unknown, fieldPath: string): { name: string; value: string }[] {
-  const list = value ?? [];
-  if (!Array.isArray(list)) throw new VariableError(`${fieldPath}.httpHeaders`, wrongType('a list', value));
-  return list.map((item, i) => {
+  const headerList = value ?? [];
+  if (!Array.isArray(headerList)) throw new VariableError(`${fieldPath}.httpHeaders`, wrongType('a list', value));
+  return headerList.map((item, i) => {
     const itemPath = `${fieldPath}.httpHeaders[${i}]`;
     const fields = objectField(item, itemPath);
     const name = stringField(fields.name, `${itemPath}.name`);
@@ -137,7 +137,7 @@ function headersOf(value: unknown, fieldPath: string): { name: string; value: st
       validateHeaderName(header.name);
       validateHeaderValue(header.name, header.value);
     } catch (error) {
-      throw new VariableError(itemPath, malformed(messageOf(error)));
+      throw new VariableError(itemPath, malformedValue(messageOf(error)));
     }
     return header;
   });

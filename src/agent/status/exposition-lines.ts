@@ -20,7 +20,7 @@ function seriesWith(blanks: string): string {
 }
 
 /** Sticky patterns match lines without copying them. */
-const wholeLine = (content: string, end = '(?:\\n|$)'): RegExp => new RegExp(`(?:${content})${end}`, 'y');
+const linePattern = (content: string, end = '(?:\\n|$)'): RegExp => new RegExp(`(?:${content})${end}`, 'y');
 const anyBlanks = '[ \\t]*';
 /** @param blanks white space patterns for the labels, before them, and between the other tokens */
 function exemplarWith(blanks: {
@@ -32,9 +32,9 @@ function exemplarWith(blanks: {
   return `${between}#${beforeLabels}${labelsWith(within)}${between}${number}(?:${between}${number})?`;
 }
 const textTypes = 'counter|gauge|histogram|summary|untyped';
-const openTypes = 'counter|gauge|histogram|summary|unknown|info|stateset|gaugehistogram';
+const openMetricsTypes = 'counter|gauge|histogram|summary|unknown|info|stateset|gaugehistogram';
 
-interface Grammar {
+interface LineGrammar {
   /** The pattern excludes the timestamp, whose unit differs between the formats, and the exemplar. */
   readonly bare: RegExp;
   readonly sample: RegExp;
@@ -42,35 +42,35 @@ interface Grammar {
   readonly help: RegExp;
 }
 
-const grammars: Readonly<Record<ExpositionFormat, Grammar>> = {
+const grammars: Readonly<Record<ExpositionFormat, LineGrammar>> = {
   text: {
-    bare: wholeLine(`${seriesWith(anyBlanks)}[ \\t]+${number}${anyBlanks}`),
-    sample: wholeLine(`${seriesWith(anyBlanks)}[ \\t]+${number}(?:[ \\t]+-?\\d+)?${anyBlanks}`),
-    type: wholeLine(`#[ \\t]+TYPE[ \\t]+(?:${name}|${quotedPattern})[ \\t](?:${textTypes})`),
-    help: wholeLine(`#[ \\t]+HELP[ \\t]+(?:${name}|${quotedPattern})(?:[ \\t][^\\n]*)?`),
+    bare: linePattern(`${seriesWith(anyBlanks)}[ \\t]+${number}${anyBlanks}`),
+    sample: linePattern(`${seriesWith(anyBlanks)}[ \\t]+${number}(?:[ \\t]+-?\\d+)?${anyBlanks}`),
+    type: linePattern(`#[ \\t]+TYPE[ \\t]+(?:${name}|${quotedPattern})[ \\t](?:${textTypes})`),
+    help: linePattern(`#[ \\t]+HELP[ \\t]+(?:${name}|${quotedPattern})(?:[ \\t][^\\n]*)?`),
   },
   OpenMetrics: {
-    bare: wholeLine(`${seriesWith('')} ${number}`),
-    sample: wholeLine(
+    bare: linePattern(`${seriesWith('')} ${number}`),
+    sample: linePattern(
       `${seriesWith('')} ${number}(?: ${number})?(?:${exemplarWith({ within: '', beforeLabels: ' ', between: ' ' })})?`,
     ),
-    type: wholeLine(`# TYPE (?:${name}|${quotedPattern}) (?:${openTypes})`),
-    help: wholeLine(`# HELP (?:${name}|${quotedPattern}) [^\\n]*`),
+    type: linePattern(`# TYPE (?:${name}|${quotedPattern}) (?:${openMetricsTypes})`),
+    help: linePattern(`# HELP (?:${name}|${quotedPattern}) [^\\n]*`),
   },
 };
 
 /** These lines can be converted to a valid line of either format. */
 const anyExemplar = exemplarWith({ within: anyBlanks, beforeLabels: anyBlanks, between: '[ \\t]+' });
-const anySample = wholeLine(
+const anySample = linePattern(
   `(${seriesWith(anyBlanks)})[ \\t]+(${number})(?:[ \\t]+(${number}))?(${anyExemplar})?${anyBlanks}\\r?`,
 );
-const anyType = wholeLine(
-  `#[ \\t]+TYPE[ \\t]+(${name}|${quotedPattern})[ \\t]+(${textTypes}|${openTypes})${anyBlanks}\\r?`,
+const anyType = linePattern(
+  `#[ \\t]+TYPE[ \\t]+(${name}|${quotedPattern})[ \\t]+(${textTypes}|${openMetricsTypes})${anyBlanks}\\r?`,
 );
-const unit = wholeLine(`# UNIT (${name}) (${name})`);
+const unitLine = linePattern(`# UNIT (${name}) (${name})`);
 /** Other comments cannot be invalid. */
 const metadata = /#[ \t]+(?:(TYPE)|(HELP)|UNIT)\b/y;
-const endOfBody = wholeLine(`# EOF${anyBlanks}\\r?`);
+const endOfBody = linePattern(`# EOF${anyBlanks}\\r?`);
 const emptyLine = /\r?(?:\n|$)/y;
 
 export interface ValidLines {
@@ -88,33 +88,33 @@ const omittedLine = { text: '' };
 /** @param lines complete lines, with one character per byte */
 export function validLines(lines: string, to: ExpositionFormat, from: ExpositionFormat = to): ValidLines {
   const outputLines: string[] = [];
-  const mayBeBroken = isBroken(lines);
+  const mayHaveInvalidUtf8 = hasInvalidUtf8(lines);
   let droppedCount = 0;
   // Unchanged lines are copied together; this is the start of those that were not copied yet.
-  let unchangedFrom = 0;
+  let unchangedOffset = 0;
   let offset = 0;
   let hasEnded = false;
   while (offset < lines.length && !hasEnded) {
     const newline = lines.indexOf('\n', offset);
-    const next = newline < 0 ? lines.length : newline + 1;
+    const nextOffset = newline < 0 ? lines.length : newline + 1;
     hasEnded = matchesAt(endOfBody, lines, offset);
-    const isOmitted = hasEnded || matchesAt(emptyLine, lines, offset);
-    const isInvalidLine = !isOmitted && mayBeBroken && isBroken(lines.slice(offset, next));
-    const result = isOmitted ? omittedLine : isInvalidLine ? undefined : checkLine(lines, offset, { to, from });
+    const isOmittedLine = hasEnded || matchesAt(emptyLine, lines, offset);
+    const isInvalidLine = !isOmittedLine && mayHaveInvalidUtf8 && hasInvalidUtf8(lines.slice(offset, nextOffset));
+    const result = isOmittedLine ? omittedLine : isInvalidLine ? undefined : checkLine(lines, offset, { to, from });
     if (result !== 'as it is') {
-      if (offset > unchangedFrom) outputLines.push(lines.slice(unchangedFrom, offset));
+      if (offset > unchangedOffset) outputLines.push(lines.slice(unchangedOffset, offset));
       if (result === undefined) droppedCount++;
       else if (result.text !== '') outputLines.push(result.text);
-      unchangedFrom = next;
+      unchangedOffset = nextOffset;
     }
-    offset = next;
+    offset = nextOffset;
   }
-  if (unchangedFrom < offset) outputLines.push(unchangedFrom === 0 ? lines : lines.slice(unchangedFrom, offset));
+  if (unchangedOffset < offset) outputLines.push(unchangedOffset === 0 ? lines : lines.slice(unchangedOffset, offset));
   const text = outputLines.length === 1 ? outputLines[0]! : outputLines.join('');
   return { text: text === '' || text.endsWith('\n') ? text : `${text}\n`, dropped: droppedCount, hasEnded };
 }
 
-function isBroken(lines: string): boolean {
+function hasInvalidUtf8(lines: string): boolean {
   return /[\x80-\xff]/.test(lines) && !isUtf8(Buffer.from(lines, 'latin1'));
 }
 
@@ -123,7 +123,7 @@ function checkLine(
   offset: number,
   { to, from }: { to: ExpositionFormat; from: ExpositionFormat },
 ): LineResult {
-  if (lines[offset] === '#') return commentOf(lines, offset, to);
+  if (lines[offset] === '#') return checkComment(lines, offset, to);
   const { bare, sample } = grammars[to];
   if (matchesAt(to === from ? sample : bare, lines, offset)) return 'as it is';
   anySample.lastIndex = offset;
@@ -135,20 +135,20 @@ function checkLine(
 }
 
 /** Text format allows any comment, OpenMetrics none. Each format has types that the other does not know. */
-function commentOf(lines: string, offset: number, to: ExpositionFormat): LineResult {
+function checkComment(lines: string, offset: number, to: ExpositionFormat): LineResult {
   metadata.lastIndex = offset;
-  const [matched, isType, isHelp] = metadata.exec(lines) ?? [];
+  const [matchedText, isType, isHelp] = metadata.exec(lines) ?? [];
   const { type, help } = grammars[to];
-  if (isType !== undefined) return matchesAt(type, lines, offset) ? 'as it is' : otherType(lines, offset, type);
+  if (isType !== undefined) return matchesAt(type, lines, offset) ? 'as it is' : convertType(lines, offset, type);
   if (isHelp !== undefined) return matchesAt(help, lines, offset) ? 'as it is' : omittedLine;
   if (to === 'text') return 'as it is';
-  if (matched === undefined) return omittedLine;
-  unit.lastIndex = offset;
-  const [, metric = '', unitName = ''] = unit.exec(lines) ?? [];
+  if (matchedText === undefined) return omittedLine;
+  unitLine.lastIndex = offset;
+  const [, metric = '', unitName = ''] = unitLine.exec(lines) ?? [];
   return unitName !== '' && metric.endsWith(`_${unitName}`) ? 'as it is' : omittedLine;
 }
 
-function otherType(lines: string, offset: number, type: RegExp): LineResult {
+function convertType(lines: string, offset: number, type: RegExp): LineResult {
   anyType.lastIndex = offset;
   const [, metric, typeName] = anyType.exec(lines) ?? [];
   if (metric === undefined) return undefined;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { createGzip, constants as zlib } from 'node:zlib';
 import { messageOf } from '../../runtime/errors.ts';
-import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
+import { rejectUpgrade } from '../../runtime/fences/other-protocol.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { Turns } from '../../runtime/turns.ts';
 import { AddressCounts } from './address-counts.ts';
@@ -40,9 +40,9 @@ const maxWaiting = 32;
 const defaultLimitMs = 10_000;
 const maxLimitMs = 60_000;
 /** Fractions of the time limit: for the application's response headers, which decide the content type, and for the complete response. */
-const shares = { headers: 0.5, total: 0.9 } as const;
+const timeLimitShares = { headers: 0.5, total: 0.9 } as const;
 
-const tooMany = 'too many concurrent scrapes\n';
+const tooManyScrapesText = 'too many concurrent scrapes\n';
 const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
 const openMetricsFormat = 'application/openmetrics-text; version=0.0.1; charset=utf-8';
 const endOfBody = '# EOF\n';
@@ -55,79 +55,79 @@ type Output = NodeJS.WritableStream & { destroyed: boolean };
 
 export class MergedMetrics {
   readonly #environment: MergedMetricsEnvironment;
-  readonly #repeats = new RepeatLimit();
+  readonly #repeatLimit = new RepeatLimit();
   #runningScrapes = 0;
-  readonly #callers = new AddressCounts();
+  readonly #scrapesByAddress = new AddressCounts();
   readonly #waitingScrapes: (() => void)[] = [];
 
   constructor(environment: MergedMetricsEnvironment) {
     this.#environment = environment;
   }
 
-  async serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (incoming.method === 'HEAD') {
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method === 'HEAD') {
       response.writeHead(200, { 'content-type': textFormat }).end();
       return;
     }
-    const limitMs = this.#limitOf(incoming);
-    const disconnected = new AbortController();
-    response.once('close', () => disconnected.abort());
-    const address = incoming.socket.remoteAddress ?? '';
-    if (this.#callers.countOf(address) >= maxScrapesPerAddress) {
-      response.writeHead(503).end(tooMany);
+    const limitMs = this.#limitOf(request);
+    const disconnectController = new AbortController();
+    response.once('close', () => disconnectController.abort());
+    const address = request.socket.remoteAddress ?? '';
+    if (this.#scrapesByAddress.countOf(address) >= maxScrapesPerAddress) {
+      response.writeHead(503).end(tooManyScrapesText);
       return;
     }
-    this.#callers.enter(address);
+    this.#scrapesByAddress.increment(address);
     try {
-      if (await this.#acquireSlot(disconnected.signal, limitMs))
-        await this.#respondInSlot(incoming, response, limitMs, disconnected.signal);
-      else response.writeHead(503).end(tooMany);
+      if (await this.#acquireSlot(disconnectController.signal, limitMs))
+        await this.#respondInSlot(request, response, limitMs, disconnectController.signal);
+      else response.writeHead(503).end(tooManyScrapesText);
     } finally {
-      this.#callers.leave(address);
+      this.#scrapesByAddress.decrement(address);
     }
   }
 
   async #respondInSlot(
-    incoming: IncomingMessage,
+    request: IncomingMessage,
     response: ServerResponse,
     limitMs: number,
-    disconnected: AbortSignal,
+    disconnectSignal: AbortSignal,
   ) {
     try {
-      await this.#respond(incoming, response, limitMs, disconnected);
+      await this.#respond(request, response, limitMs, disconnectSignal);
     } catch (error) {
       // The client has disconnected: no response is possible.
-      if (!disconnected.aborted) throw error;
+      if (!disconnectSignal.aborted) throw error;
     } finally {
       this.#runningScrapes--;
       this.#waitingScrapes.shift()?.();
     }
   }
 
-  async #respond(incoming: IncomingMessage, response: ServerResponse, limitMs: number, disconnected: AbortSignal) {
+  async #respond(request: IncomingMessage, response: ServerResponse, limitMs: number, disconnectSignal: AbortSignal) {
     const { metrics, targets, adminPort } = this.#environment;
-    const deadline = performance.now() + limitMs * shares.total;
+    const deadline = performance.now() + limitMs * timeLimitShares.total;
     // AbortSignal.timeout accepts only integers.
-    const timeoutAfter = (share: number): AbortSignal => AbortSignal.timeout(Math.ceil(limitMs * share));
-    const signal = AbortSignal.any([disconnected, timeoutAfter(shares.total)]);
-    const headersSignal = AbortSignal.any([signal, timeoutAfter(shares.headers)]);
+    const timeoutAfter = (timeShare: number): AbortSignal => AbortSignal.timeout(Math.ceil(limitMs * timeShare));
+    const signal = AbortSignal.any([disconnectSignal, timeoutAfter(timeLimitShares.total)]);
+    const headersSignal = AbortSignal.any([signal, timeoutAfter(timeLimitShares.headers)]);
     const port = adminPort();
     const [envoy, ...applications] = await Promise.all([
       port === undefined
         ? undefined
-        : this.#openPart('envoy', { port, path: '/stats/prometheus' }, incoming, signal, headersSignal),
-      ...targets.map((target) => this.#openPart('application', target, incoming, signal, headersSignal)),
+        : this.#openPart('envoy', { port, path: '/stats/prometheus' }, request, signal, headersSignal),
+      ...targets.map((target) => this.#openPart('application', target, request, signal, headersSignal)),
     ]);
     const openMetrics = applications.find((body) => body !== undefined && mediaTypeOf(body) === openMetricsType);
     metrics.countScrape();
     response.setHeader('content-type', openMetrics === undefined ? textFormat : openMetricsTypeOf(openMetrics));
-    const output = outputFor(incoming, response);
-    const isOpen = openMetrics !== undefined;
-    const to = isOpen ? 'OpenMetrics' : 'text';
+    const output = outputFor(request, response);
+    const isOpenMetrics = openMetrics !== undefined;
+    const to = isOpenMetrics ? 'OpenMetrics' : 'text';
     const ownMetrics = await metrics.text();
-    await write(output, isOpen ? validLines(ownMetrics, to, 'text').text : ownMetrics, disconnected);
-    await this.#writeMesh(output, disconnected, isOpen);
-    await this.#writePart('envoy', envoy, output, signal, isOpen ? to : undefined);
+    await write(output, isOpenMetrics ? validLines(ownMetrics, to, 'text').text : ownMetrics, disconnectSignal);
+    await this.#writeMesh(output, disconnectSignal, isOpenMetrics);
+    await this.#writePart('envoy', envoy, output, signal, isOpenMetrics ? to : undefined);
     const bodies = applications.filter((body) => body !== undefined);
     for (const [index, body] of bodies.entries()) {
       // Each target gets an equal share of the remaining time, so that a slow one does not delay the others.
@@ -135,25 +135,25 @@ export class MergedMetrics {
       const targetSignal = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(share)))]);
       await this.#writePart('application', body, output, targetSignal, to);
     }
-    output.end(isOpen ? endOfBody : '');
+    output.end(isOpenMetrics ? endOfBody : '');
   }
 
   /** Other work runs between chunks. */
-  async #writeMesh(output: Output, disconnected: AbortSignal, isOpen: boolean): Promise<void> {
+  async #writeMesh(output: Output, disconnectSignal: AbortSignal, isOpenMetrics: boolean): Promise<void> {
     const scrapeTurns = new Turns(sliceMs);
     let unwrittenText = '';
     const flush = async (): Promise<void> => {
       // validLines needs one character per byte.
       const bytes = Buffer.from(unwrittenText);
       unwrittenText = '';
-      const text = isOpen ? validLines(bytes.toString('latin1'), 'OpenMetrics', 'text').text : undefined;
-      await write(output, text === undefined ? bytes : Buffer.from(text, 'latin1'), disconnected);
+      const text = isOpenMetrics ? validLines(bytes.toString('latin1'), 'OpenMetrics', 'text').text : undefined;
+      await write(output, text === undefined ? bytes : Buffer.from(text, 'latin1'), disconnectSignal);
     };
     for (const chunk of this.#environment.metrics.meshText()) {
       unwrittenText += chunk;
       if (unwrittenText.length < minChunkCharacters) continue;
       await flush();
-      await scrapeTurns.rest();
+      await scrapeTurns.waitIfTurnEnded();
     }
     if (unwrittenText !== '') await flush();
   }
@@ -162,12 +162,12 @@ export class MergedMetrics {
   async #openPart(
     part: MetricsSource,
     target: MetricsTarget,
-    incoming: IncomingMessage,
+    request: IncomingMessage,
     signal: AbortSignal,
     headersSignal: AbortSignal,
   ): Promise<IncomingMessage | undefined> {
     try {
-      const body = await this.#openSource(part, target, incoming, signal, headersSignal);
+      const body = await this.#openSource(part, target, request, signal, headersSignal);
       const type = mediaTypeOf(body);
       const isText = textTypes.has(type) || (part === 'application' && type === openMetricsType);
       if (isText) return body;
@@ -182,7 +182,7 @@ export class MergedMetrics {
   async #openSource(
     part: MetricsSource,
     target: MetricsTarget,
-    incoming: IncomingMessage,
+    request: IncomingMessage,
     signal: AbortSignal,
     headersSignal: AbortSignal,
   ): Promise<IncomingMessage> {
@@ -192,7 +192,7 @@ export class MergedMetrics {
     for (let redirects = 0; redirects <= maxRedirects; redirects++) {
       const body = await openBody(
         { host: localhost, port: target.port, path },
-        headersFor(part, incoming),
+        headersFor(part, request),
         signal,
         headersSignal,
       );
@@ -220,7 +220,7 @@ export class MergedMetrics {
     const from = mediaTypeOf(body) === openMetricsType ? 'OpenMetrics' : 'text';
     try {
       for await (const lines of completeLines(body, maxPartBytes[part], signal)) {
-        await scrapeTurns.rest();
+        await scrapeTurns.waitIfTurnEnded();
         if (to === undefined) {
           await write(output, lines, signal);
           continue;
@@ -241,7 +241,7 @@ export class MergedMetrics {
   #recordDropped(countDropped: MetricsSource, count: number): void {
     const { metrics, log } = this.#environment;
     metrics.countDroppedLines(count);
-    if (this.#repeats.isDue(`${countDropped} lines`, '')) log.warn('metrics.linesDropped', { part: countDropped });
+    if (this.#repeatLimit.isDue(`${countDropped} lines`, '')) log.warn('metrics.linesDropped', { part: countDropped });
   }
 
   #recordFailed(recordFailure: MetricsSource, error: unknown, signal: AbortSignal): void {
@@ -249,11 +249,12 @@ export class MergedMetrics {
     const { metrics, log } = this.#environment;
     const reason = errorNameOf(signal.reason) === 'TimeoutError' ? 'scrape timeout exceeded' : messageOf(error);
     metrics.countScrapeFailure(recordFailure);
-    if (this.#repeats.isDue(recordFailure, reason)) log.warn('metrics.scrapeFailed', { part: recordFailure, reason });
+    if (this.#repeatLimit.isDue(recordFailure, reason))
+      log.warn('metrics.scrapeFailed', { part: recordFailure, reason });
   }
 
   /** @returns false if too many scrapes wait, or the limit has passed */
-  async #acquireSlot(disconnected: AbortSignal, limitMs: number): Promise<boolean> {
+  async #acquireSlot(disconnectSignal: AbortSignal, limitMs: number): Promise<boolean> {
     if (this.#runningScrapes < maxScrapes) {
       this.#runningScrapes++;
       return true;
@@ -271,10 +272,10 @@ export class MergedMetrics {
     };
     this.#waitingScrapes.push(acquire);
     const timer = setTimeout(giveUp, limitMs);
-    disconnected.addEventListener('abort', giveUp, { once: true });
+    disconnectSignal.addEventListener('abort', giveUp, { once: true });
     const isAcquired = await promise;
     clearTimeout(timer);
-    disconnected.removeEventListener('abort', giveUp);
+    disconnectSignal.removeEventListener('abort', giveUp);
     return isAcquired;
   }
 
@@ -283,7 +284,7 @@ export class MergedMetrics {
     if (text === undefined) return defaultLimitMs;
     const ms = /^\d{1,9}(\.\d{1,9})?$/.test(String(text)) ? Number(text) * 1_000 : 0;
     if (ms > 0) return Math.min(ms, maxLimitMs);
-    if (this.#repeats.isDue('limit', '')) this.#environment.log.warn('metrics.timeoutInvalid');
+    if (this.#repeatLimit.isDue('limit', '')) this.#environment.log.warn('metrics.timeoutInvalid');
     return defaultLimitMs;
   }
 }
@@ -323,15 +324,15 @@ function openBody(
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const outgoing = request({ ...target, headers, agent: false, maxHeaderSize: maxHeaderBytes, signal });
-    const tooLate = (): void => void outgoing.destroy(new Error('no response in time'));
-    headersSignal.addEventListener('abort', tooLate, { once: true });
+    const onTimeout = (): void => void outgoing.destroy(new Error('no response in time'));
+    headersSignal.addEventListener('abort', onTimeout, { once: true });
     outgoing.on('response', (response) => {
-      headersSignal.removeEventListener('abort', tooLate);
+      headersSignal.removeEventListener('abort', onTimeout);
       // The reader handles errors, but there may be no reader.
       response.on('error', () => {});
       resolve(response);
     });
-    refuseOtherProtocol(outgoing, reject);
+    rejectUpgrade(outgoing, reject);
     outgoing.on('error', reject);
     outgoing.end();
   });
@@ -353,7 +354,7 @@ function outputFor({ headers }: IncomingMessage, response: ServerResponse): Outp
 /** Terminates the last line of a complete body; discards an interrupted line. */
 async function* completeLines(body: IncomingMessage, maxBytes: number, signal: AbortSignal): AsyncGenerator<Buffer> {
   let buffered: Buffer[] = [];
-  let restBytes = 0;
+  let remainderBytes = 0;
   let bytes = 0;
   const stop = (): void => void body.destroy(new Error('response not complete in time'));
   signal.addEventListener('abort', stop, { once: true });
@@ -361,17 +362,17 @@ async function* completeLines(body: IncomingMessage, maxBytes: number, signal: A
     for await (const chunk of body as AsyncIterable<Buffer>) {
       bytes += chunk.length;
       if (bytes > maxBytes) throw new Error(`response exceeds ${maxBytes} bytes`);
-      const end = chunk.lastIndexOf(10) + 1;
-      if (end > 0) {
-        yield Buffer.concat([...buffered, chunk.subarray(0, end)]);
+      const endIndex = chunk.lastIndexOf(10) + 1;
+      if (endIndex > 0) {
+        yield Buffer.concat([...buffered, chunk.subarray(0, endIndex)]);
         buffered = [];
-        restBytes = 0;
+        remainderBytes = 0;
       }
-      restBytes += chunk.length - end;
-      if (restBytes > maxLineBytes) throw new Error(`line exceeds ${maxLineBytes} bytes`);
-      if (end < chunk.length) buffered.push(Buffer.from(chunk.subarray(end)));
+      remainderBytes += chunk.length - endIndex;
+      if (remainderBytes > maxLineBytes) throw new Error(`line exceeds ${maxLineBytes} bytes`);
+      if (endIndex < chunk.length) buffered.push(Buffer.from(chunk.subarray(endIndex)));
     }
-    if (restBytes > 0) yield Buffer.concat([...buffered, Buffer.from('\n')]);
+    if (remainderBytes > 0) yield Buffer.concat([...buffered, Buffer.from('\n')]);
   } finally {
     signal.removeEventListener('abort', stop);
   }

@@ -3,7 +3,7 @@ import { type Agent, type IncomingMessage, request } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2';
 import { isIPv6, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
+import { rejectUpgrade } from '../../runtime/fences/other-protocol.ts';
 import type { ApplicationProbe } from './application-probes.ts';
 
 export interface ProbeTransport {
@@ -24,7 +24,7 @@ const maxBodyBytes = 64 * 1024;
 const maxHeaderBytes = 16 * 1024;
 
 /** These headers concern one connection and are not forwarded. */
-const hopByHop: ReadonlySet<string> = new Set([
+const hopByHopHeaders: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'te', 'trailer'],
   ...['http2-settings', 'content-length', 'expect', 'proxy-authorization', 'proxy-authenticate'],
 ]);
@@ -47,11 +47,11 @@ export async function probeHttp(
     const { status, location } = await getOnce({ ...probe, path }, headers, transport, signal);
     if (status < 300 || status >= 400) return status;
     if (location === undefined || status === 300 || status === 304) return 200;
-    const next = URL.parse(location, `${base}${path}`);
-    if (next === null) throw new Error(`redirect to an invalid URL: ${JSON.stringify(location.slice(0, 200))}`);
+    const redirectUrl = URL.parse(location, `${base}${path}`);
+    if (redirectUrl === null) throw new Error(`redirect to an invalid URL: ${JSON.stringify(location.slice(0, 200))}`);
     // Another port of this pod may belong to Envoy or this agent, and is not configured for the probe.
-    if (next.origin !== new URL(base).origin) return 200;
-    path = `${next.pathname}${next.search}`;
+    if (redirectUrl.origin !== new URL(base).origin) return 200;
+    path = `${redirectUrl.pathname}${redirectUrl.search}`;
   }
   throw new Error(`more than ${maxRedirects} redirects`);
 }
@@ -68,7 +68,7 @@ function probeHeaders(probe: HttpProbe, callerHeaders: readonly string[], author
     .filter(([name]) => name.toLowerCase() === 'connection')
     .flatMap(([, value]) => value.split(',').map((name) => name.trim().toLowerCase()));
   const isOmitted = (name: string): boolean =>
-    name === 'host' || hopByHop.has(name) || configuredNames.has(name) || connectionHeaders.includes(name);
+    name === 'host' || hopByHopHeaders.has(name) || configuredNames.has(name) || connectionHeaders.includes(name);
   return [
     ...(configuredNames.has('host') ? [] : [['host', authority] as const]),
     ...pairs.filter(([name]) => !isOmitted(name.toLowerCase())),
@@ -114,7 +114,7 @@ function getHttp1(
       resolve({ status: response.statusCode ?? 0, location: response.headers.location });
       discardBody(response);
     });
-    refuseOtherProtocol(outgoing, reject);
+    rejectUpgrade(outgoing, reject);
     outgoing.on('error', (error) => {
       // The server may have closed a reused connection at the same time: retry once on a new one.
       if (!outgoing.reusedSocket || signal.aborted) reject(error);
@@ -162,7 +162,7 @@ function getHttp2(
 ): Promise<ProbeResponse> {
   return new Promise((resolve, reject) => {
     let session: ClientHttp2Session | undefined;
-    const end = (): void => void session?.destroy();
+    const closeSession = (): void => void session?.destroy();
     try {
       session = connectHttp2('https://localhost', {
         createConnection: () => socket,
@@ -176,14 +176,14 @@ function getHttp2(
       let bytes = 0;
       stream.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > maxBodyBytes) end();
+        if (bytes > maxBodyBytes) closeSession();
       });
       stream.once('close', () => {
         reject(new Error('stream closed'));
-        end();
+        closeSession();
       });
     } catch (error) {
-      end();
+      closeSession();
       reject(error);
     }
   });
@@ -193,7 +193,7 @@ function http2Headers(headers: readonly Header[]): OutgoingHttpHeaders {
   const valuesByName = new Map<string, string[]>();
   for (const [name, value] of headers) {
     const key = name.toLowerCase() === 'host' ? ':authority' : name.toLowerCase();
-    if (!hopByHop.has(key)) valuesByName.set(key, [...(valuesByName.get(key) ?? []), value]);
+    if (!hopByHopHeaders.has(key)) valuesByName.set(key, [...(valuesByName.get(key) ?? []), value]);
   }
   return Object.fromEntries(
     [...valuesByName].map(([name, values]) => [name, values.length === 1 ? values[0] : values]),

@@ -12,10 +12,10 @@ export class RepeatLimit {
 
   /** @param topic key of the line; its values must be few, because each is stored */
   isDue(topic: string, reason: string): boolean {
-    const now = this.#now();
+    const nowMs = this.#now();
     const lastLogged = this.#loggedByTopic.get(topic);
-    if (lastLogged?.reason === reason && now - lastLogged.at < repeatAfterMs) return false;
-    this.#loggedByTopic.set(topic, { reason, at: now });
+    if (lastLogged?.reason === reason && nowMs - lastLogged.at < repeatAfterMs) return false;
+    this.#loggedByTopic.set(topic, { reason, at: nowMs });
     return true;
   }
 

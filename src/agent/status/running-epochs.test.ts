@@ -7,13 +7,13 @@ const report = (type: string, name: string, to = 'supervisor') =>
 
 test('returns the most recently started epoch that has not exited', () => {
   const runningEpochs = new RunningEpochs();
-  expect(runningEpochs.newest).toBeUndefined();
+  expect(runningEpochs.newestName).toBeUndefined();
   runningEpochs.observe(report('epoch.started', 'epoch-0'));
   runningEpochs.observe(report('epoch.started', 'epoch-1'));
   runningEpochs.observe(report('epoch.started', 'epoch-2', 'somebody'));
-  expect(runningEpochs.newest).toBe('epoch-1');
+  expect(runningEpochs.newestName).toBe('epoch-1');
   runningEpochs.observe(report('epoch.failed', 'epoch-1'));
-  expect(runningEpochs.newest).toBe('epoch-0');
+  expect(runningEpochs.newestName).toBe('epoch-0');
   runningEpochs.observe(report('epoch.exited', 'epoch-0'));
-  expect(runningEpochs.newest).toBeUndefined();
+  expect(runningEpochs.newestName).toBeUndefined();
 });

@@ -11,7 +11,7 @@ export class RunningEpochs {
     else if (type === 'epoch.exited' || type === 'epoch.failed') this.#names.delete(name);
   }
 
-  get newest(): string | undefined {
+  get newestName(): string | undefined {
     return [...this.#names].at(-1);
   }
 }

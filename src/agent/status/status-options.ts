@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { switchOf } from '../../model/fields/switches.ts';
+import { readSwitch } from '../../model/fields/switches.ts';
 import { mustBe } from '../../model/fields/violation.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
@@ -40,23 +40,23 @@ export interface StatusSources {
 }
 
 /** The rules of istio-iptables do not redirect connections from these addresses. */
-const sources = { v4: '127.0.0.6', v6: '::6' } as const;
+const sourceAddresses = { v4: '127.0.0.6', v6: '::6' } as const;
 
 export function statusOptions(statusSources: StatusSources): StatusOptions {
   const { env, address, localhost, errors } = statusSources;
-  const isLegacy = switchOf('REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION', env, errors);
+  const isLegacy = readSwitch('REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION', env, errors);
   const destination = isLegacy ? localhost : address;
   return {
     probes: probesOf(statusSources),
     destination,
     localhost,
     source: isLegacy ? undefined : sourceFor(destination, statusSources.hasAddress ?? hostHasAddress),
-    http2Probes: switchOf('ISTIO_ENABLE_HTTP2_PROBING', env, errors, true),
-    keepsProbeConnections: switchOf('ENABLE_PROBE_KEEPALIVE_CONNECTIONS', env, errors),
+    http2Probes: readSwitch('ISTIO_ENABLE_HTTP2_PROBING', env, errors, true),
+    keepsProbeConnections: readSwitch('ENABLE_PROBE_KEEPALIVE_CONNECTIONS', env, errors),
     applicationMetrics: applicationMetrics(statusSources),
-    profiling: switchOf('--profiling', { '--profiling': statusSources.profiling }, errors, true),
-    heapSnapshots: switchOf('--heapSnapshots', { '--heapSnapshots': statusSources.heapSnapshots }, errors),
-    metricsForThisHost: switchOf('METRICS_LOCALHOST_ACCESS_ONLY', env, errors),
+    profiling: readSwitch('--profiling', { '--profiling': statusSources.profiling }, errors, true),
+    heapSnapshots: readSwitch('--heapSnapshots', { '--heapSnapshots': statusSources.heapSnapshots }, errors),
+    metricsForThisHost: readSwitch('METRICS_LOCALHOST_ACCESS_ONLY', env, errors),
     applicationPorts: applicationPorts(statusSources.applicationPorts, errors),
   };
 }
@@ -65,7 +65,7 @@ function applicationPorts(text: string | undefined, errors: OptionErrors): numbe
   const items = (text ?? '').split(',').flatMap((item) => item.trim() || []);
   for (const item of items) {
     if (/^\d+$/.test(item) && Number(item) <= 65535) continue;
-    errors.flag('--applicationPorts', mustBe('a list of ports such as 8080,8443', item));
+    errors.addFlagError('--applicationPorts', mustBe('a list of ports such as 8080,8443', item));
   }
   return [...new Set(items.map(Number))];
 }
@@ -76,7 +76,7 @@ function probesOf({ env, statusPort, errors, warnings }: StatusSources): Applica
   const parsedProbes = parseProbes(text, statusPort);
   if ('error' in parsedProbes) {
     const { field, violation } = parsedProbes.error;
-    errors.flag({ source: 'ISTIO_KUBE_APP_PROBERS', field }, violation);
+    errors.addFlagError({ source: 'ISTIO_KUBE_APP_PROBERS', field }, violation);
     return new Map();
   }
   warnings.push(...parsedProbes.warnings);
@@ -91,23 +91,23 @@ function probesOf({ env, statusPort, errors, warnings }: StatusSources): Applica
 function applicationMetrics({ role, env, statusPort, errors, warnings }: StatusSources): readonly MetricsTarget[] {
   const text = env.ISTIO_PROMETHEUS_ANNOTATIONS;
   if (role !== 'sidecar' || text === undefined) return [];
-  const parsed = parseScrapeTargets(text, statusPort);
-  if ('targets' in parsed) {
-    const { targets, warning } = parsed;
+  const parsedTargets = parseScrapeTargets(text, statusPort);
+  if ('targets' in parsedTargets) {
+    const { targets, warning } = parsedTargets;
     if (warning !== undefined) {
       warnings.push({ event: 'option.ignored', setting: 'ISTIO_PROMETHEUS_ANNOTATIONS', reason: warning });
     }
     return targets;
   }
-  const { field, violation } = parsed.error;
-  errors.flag({ source: 'ISTIO_PROMETHEUS_ANNOTATIONS', field }, violation);
+  const { field, violation } = parsedTargets.error;
+  errors.addFlagError({ source: 'ISTIO_PROMETHEUS_ANNOTATIONS', field }, violation);
   return [];
 }
 
 /** All of 127.0.0.0/8 exists on any host; `::6` only if istio-iptables has added it. */
 function sourceFor(destination: string, hasAddress: (address: string) => boolean): string | undefined {
-  if (!isIPv6(destination)) return sources.v4;
-  return hasAddress(sources.v6) ? sources.v6 : undefined;
+  if (!isIPv6(destination)) return sourceAddresses.v4;
+  return hasAddress(sourceAddresses.v6) ? sourceAddresses.v6 : undefined;
 }
 
 function hostHasAddress(searched: string): boolean {

@@ -71,7 +71,7 @@ class StatusEndpoint {
   /** The port is opened when there is an Envoy to probe. */
   #deferredPort: number | undefined;
   /** Requests that arrive while the status actor decides share its response. */
-  #pending: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
+  #pendingRequest: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
   #cachedReadiness: CachedReadiness | undefined;
   readonly #mergedMetrics: MergedMetrics;
   readonly #profiler: Profiler;
@@ -83,11 +83,11 @@ class StatusEndpoint {
   #reportedListeners: string | undefined;
   /** Resolves when the rejected listeners of the serving epoch were reported, or the epoch did not respond. */
   #firstListenerCheck: Promise<unknown> = Promise.resolve();
-  #requests = 0;
-  #wasReady: boolean | undefined;
+  #lastRequestNumber = 0;
+  #wasLastReady: boolean | undefined;
   #hasBeenReady = false;
   readonly #openedAt = performance.now();
-  readonly #repeats = new RepeatLimit();
+  readonly #repeatLimit = new RepeatLimit();
 
   constructor(environment: StatusServerEnvironment, report: (event: StatusHttpReport) => void) {
     this.#environment = environment;
@@ -141,7 +141,7 @@ class StatusEndpoint {
   close(): void {
     this.#profiler.end();
     this.#respondToPending(503);
-    this.#environment.kept?.forget('status');
+    this.#environment.kept?.release('status');
     this.#server.close();
     // Idle connections of probes would keep the process alive.
     setImmediate(() => {
@@ -154,41 +154,41 @@ class StatusEndpoint {
   }
 
   respond({ request, ready, reason, heldMs, listenersHeldMs }: ReadinessRespond): void {
-    if (this.#pending?.request !== request) return;
+    if (this.#pendingRequest?.request !== request) return;
     const [until, listenersUntil] = [performance.now() + heldMs, performance.now() + listenersHeldMs];
     this.#cachedReadiness = ready && heldMs > 0 ? { until, listenersUntil, heldMs, listenersHeldMs } : undefined;
     const { log, metrics } = this.#environment;
     if (!ready) this.#logNotReady(reason);
-    else if (this.#wasReady !== true) {
+    else if (this.#wasLastReady !== true) {
       log.info('readiness.ready');
       metrics.recordReady(performance.now());
     }
-    this.#wasReady = ready;
+    this.#wasLastReady = ready;
     this.#hasBeenReady ||= ready;
     this.#respondToPending(ready ? 200 : 503);
   }
 
   #respondToPending(status: number): void {
-    const { responses = [] } = this.#pending ?? {};
-    this.#pending = undefined;
+    const { responses = [] } = this.#pendingRequest ?? {};
+    this.#pendingRequest = undefined;
     for (const response of responses) send(response, status, '');
   }
 
   /** Before an Envoy serves, the chart has no information about it. */
   #startState(): string {
-    const newest = this.#environment.newestEpoch();
-    return newest === undefined ? 'no Envoy is running' : `${newest} is initializing`;
+    const newestEpoch = this.#environment.newestEpoch();
+    return newestEpoch === undefined ? 'no Envoy is running' : `${newestEpoch} is initializing`;
   }
 
   #logNotReady(reason: string): void {
-    if (this.#wasReady !== false) this.#repeats.reset('readiness');
+    if (this.#wasLastReady !== false) this.#repeatLimit.reset('readiness');
     const isStarting = !this.#hasBeenReady && performance.now() - this.#openedAt < expectedStartMs;
     const event =
       reason === stoppingReason ? 'readiness.stopping' : isStarting ? 'readiness.pending' : 'readiness.lost';
     const { runsEnvoy } = this.#environment;
     const isUnserved = runsEnvoy && this.#servingProcess === undefined && reason !== stoppingReason;
     const fullReason = isUnserved ? `${reason}: ${this.#startState()}` : reason;
-    if (this.#repeats.isDue('readiness', `${event} ${fullReason}`))
+    if (this.#repeatLimit.isDue('readiness', `${event} ${fullReason}`))
       this.#environment.log.write({ event, reason: fullReason });
   }
 
@@ -207,9 +207,9 @@ class StatusEndpoint {
   }
 
   async #checkListeners(): Promise<void> {
-    const probed = this.#servingProcess;
+    const probedProcess = this.#servingProcess;
     const listeners = await getRejectedListeners(this.#admin);
-    if (listeners === undefined || this.#servingProcess !== probed) return;
+    if (listeners === undefined || this.#servingProcess !== probedProcess) return;
     const listenersText = JSON.stringify(listeners);
     if (listenersText === this.#reportedListeners) return;
     this.#reportedListeners = listenersText;
@@ -227,32 +227,30 @@ class StatusEndpoint {
   }
 
   async probeEnvoy({ request, at }: EnvoyProbe): Promise<void> {
-    const probed = this.#servingProcess;
+    const probedProcess = this.#servingProcess;
     const state = await this.#probeState(at);
     if (state === undefined) return;
     const isLive = state.by === 'admin' && state.live;
     const { application } = this.#environment;
     const unserved = isLive ? await whyNoApplicationPort(this.#admin, application).catch(explainInOneLine) : '';
-    if (this.#servingProcess === probed)
+    if (this.#servingProcess === probedProcess)
       this.#report({ type: 'envoy.responded', request, ...state, unserved: unserved ?? '' });
   }
 
   /** `undefined` if another Envoy has started serving since. Requests wait for the result, so an unexpected error means not live. */
   #probeState(probeTarget: EnvoyProbe['at'], checksListeners = true): Promise<EnvoyState | undefined> {
-    const failed = (error: unknown): EnvoyState => ({ by: 'agent', live: false, detail: explainInOneLine(error) });
-    return this.#readState(probeTarget, checksListeners).catch(failed);
+    const failedState = (error: unknown): EnvoyState => ({ by: 'agent', live: false, detail: explainInOneLine(error) });
+    return this.#readState(probeTarget, checksListeners).catch(failedState);
   }
 
   async #readState(probeTarget: EnvoyProbe['at'], checksListeners: boolean): Promise<EnvoyState | undefined> {
-    const probed = this.#servingProcess;
-    const { ports } = this.#environment;
-    const result = await probeServingEnvoy(probeTarget, this.#admin, probed, ports);
+    const probedProcess = this.#servingProcess;
+    const result = await probeServingEnvoy(probeTarget, this.#admin, probedProcess, this.#environment.ports);
     const { by, live, detail } = result;
-    const isProbed = this.#servingProcess === probed && this.#isNewest;
-    if (isProbed) this.#recordProbe(result);
+    if (this.#servingProcess === probedProcess && this.#servesNewest) this.#recordProbe(result);
     await this.#firstListenerCheck;
     if (checksListeners && by === 'admin' && live) await this.#checkListeners();
-    if (this.#servingProcess !== probed) return undefined;
+    if (this.#servingProcess !== probedProcess) return undefined;
     const problem = live ? this.#environment.certificateProblem?.() : undefined;
     return problem === undefined ? { by, live, detail } : { by: 'agent', live: false, detail: problem };
   }
@@ -265,7 +263,7 @@ class StatusEndpoint {
   }
 
   /** Whether there is no child, which may have the admin port. */
-  get #isNewest(): boolean {
+  get #servesNewest(): boolean {
     return this.#environment.newestEpoch() === this.#servingEpoch;
   }
 
@@ -299,14 +297,14 @@ class StatusEndpoint {
         this.#trace(request, response);
         return;
       default:
-        await this.#serveOther(path, request, response);
+        await this.#serveOtherPath(path, request, response);
     }
   }
 
   /** Probes arrive each second, so a valid cached response needs no event and only an occasional probe of Envoy. */
   #readiness(response: ServerResponse): void {
     const cachedReadiness = this.#cachedReadiness;
-    if (this.#pending !== undefined) this.#pending.responses.push(response);
+    if (this.#pendingRequest !== undefined) this.#pendingRequest.responses.push(response);
     else if (
       cachedReadiness !== undefined &&
       performance.now() < cachedReadiness.until &&
@@ -314,8 +312,8 @@ class StatusEndpoint {
     )
       send(response, 200, '');
     else {
-      const request = ++this.#requests;
-      this.#pending = { request, responses: [response] };
+      const request = ++this.#lastRequestNumber;
+      this.#pendingRequest = { request, responses: [response] };
       if (cachedReadiness === undefined) this.#report({ type: 'readiness.requested', request });
       else void this.#confirm(cachedReadiness, request);
     }
@@ -326,7 +324,7 @@ class StatusEndpoint {
     const previousListeners = this.#reportedListeners;
     const checksListeners = performance.now() >= cachedReadiness.listenersUntil;
     const state = await this.#probeState('admin', checksListeners);
-    if (this.#pending?.request !== request) return;
+    if (this.#pendingRequest?.request !== request) return;
     if (
       this.#cachedReadiness === cachedReadiness &&
       state?.live === true &&
@@ -341,7 +339,7 @@ class StatusEndpoint {
     }
   }
 
-  async #serveOther(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #serveOtherPath(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { prober, profiling } = this.#environment;
     if (profiling && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {
       this.#profile(path, request, response);
@@ -366,7 +364,7 @@ class StatusEndpoint {
       return;
     }
     // Not awaited, because it never rejects, and this scrape waits for Envoy anyway.
-    if (this.#servingProcess !== undefined && this.#isNewest) void this.#probeState('admin', false);
+    if (this.#servingProcess !== undefined && this.#servesNewest) void this.#probeState('admin', false);
     await this.#mergedMetrics.serve(request, response);
   }
 

@@ -1,6 +1,6 @@
 /** Changes only the location of a Wasm plugin's code in an extension configuration (ECDS), and keeps all other fields unchanged. */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import { fieldIn, textIn } from '../../runtime/grpc/message-fields.ts';
+import { findField, textIn } from '../../runtime/grpc/message-fields.ts';
 
 /** Istio's control plane writes this cluster to mark an `http_uri` for the agent. */
 export const agentCluster = '_';
@@ -46,31 +46,31 @@ const failOpenField = 5;
  * @throws Error if the bytes are not a message
  */
 export function remoteCodeOf(extension: Uint8Array): RemoteCode | undefined {
-  const config = fieldIn(extension, anyValue);
-  const typed = config && fieldIn(config, typedConfig);
-  const type = typed && textIn(typed, 1);
+  const config = findField(extension, anyValue);
+  const typedBytes = config && findField(config, typedConfig);
+  const type = typedBytes && textIn(typedBytes, 1);
   if (config === undefined || (type !== httpWasm && type !== networkWasm)) return undefined;
   const plugin = messageAt(extension, pathOfPlugin);
   const remote = messageAt(extension, [...pathOfCode, 2]);
-  const uri = remote && fieldIn(remote, 1);
+  const uri = remote && findField(remote, 1);
   if (plugin === undefined || remote === undefined || uri === undefined || textIn(uri, 2) !== agentCluster)
     return undefined;
   const sha256 = textIn(remote, 2) ?? '';
-  const variables = variablesIn(messageAt(extension, pathOfVariables));
+  const variables = readVariables(messageAt(extension, pathOfVariables));
   const policy = variables.get(pullVariables.policy);
   return {
     extension: textIn(config, 1) ?? '',
     url: textIn(uri, 1) ?? '',
     // Istio's control plane writes `nil` if it is not set.
     sha256: sha256 === 'nil' ? '' : sha256,
-    failsOpen: isTrue(plugin, failOpenField),
+    failsOpen: readBool(plugin, failOpenField),
     pullPolicy: policy === 'IfNotPresent' || policy === 'Always' ? policy : undefined,
     resourceVersion: variables.get(pullVariables.version) ?? '',
     pullSecret: variables.get(pullVariables.secret),
   };
 }
 
-function variablesIn(variables: Uint8Array | undefined): ReadonlyMap<string, string> {
+function readVariables(variables: Uint8Array | undefined): ReadonlyMap<string, string> {
   const pullVariables = new Map<string, string>();
   for (const { field, content } of variables === undefined ? [] : wireFieldsOf(variables)) {
     const name = field === variableField && content !== undefined ? (textIn(content, 1) ?? '') : '';
@@ -96,11 +96,11 @@ function omitPullVariables(variables: Uint8Array): Uint8Array {
 }
 
 /** A filter that permits everything or nothing replaces the extension. */
-export function omitCode(extension: Uint8Array, permits: 'everything' | 'nothing'): Uint8Array {
+export function omitCode(extension: Uint8Array, allowedAccess: 'everything' | 'nothing'): Uint8Array {
   // Rules without a policy permit nothing.
-  const rules = permits === 'nothing' ? encodeField(1, Buffer.alloc(0)) : Buffer.alloc(0);
-  return replaceField(extension, [anyValue, typedConfig], (typed) =>
-    textIn(typed, 1) === networkWasm
+  const rules = allowedAccess === 'nothing' ? encodeField(1, Buffer.alloc(0)) : Buffer.alloc(0);
+  return replaceField(extension, [anyValue, typedConfig], (typedBytes) =>
+    textIn(typedBytes, 1) === networkWasm
       ? Buffer.concat([
           encodeField(1, Buffer.from(networkRbac)),
           encodeField(2, Buffer.concat([rules, encodeField(3, Buffer.from('wasm.'))])),
@@ -124,19 +124,19 @@ export function wireFieldsOf(message: Uint8Array): WireField[] {
   const reader = new BinaryReader(message);
   const fields: WireField[] = [];
   while (reader.pos < reader.len) {
-    const start = reader.pos;
+    const startOffset = reader.pos;
     const [field, wireType] = reader.tag();
     let content: Uint8Array | undefined;
     if (wireType === WireType.LengthDelimited) content = reader.bytes();
     else reader.skip(wireType, field);
-    fields.push({ field, raw: message.subarray(start, reader.pos), content });
+    fields.push({ field, raw: message.subarray(startOffset, reader.pos), content });
   }
   return fields;
 }
 
 function messageAt(message: Uint8Array, path: readonly number[]): Uint8Array | undefined {
   let nestedBytes: Uint8Array | undefined = message;
-  for (const field of path) nestedBytes = nestedBytes && fieldIn(nestedBytes, field);
+  for (const field of path) nestedBytes = nestedBytes && findField(nestedBytes, field);
   return nestedBytes;
 }
 
@@ -158,7 +158,7 @@ export function replaceField(
   );
 }
 
-function isTrue(message: Uint8Array, fieldNumber: number): boolean {
+function readBool(message: Uint8Array, fieldNumber: number): boolean {
   const reader = new BinaryReader(message);
   let value = false;
   while (reader.pos < reader.len) {

@@ -72,7 +72,7 @@ function stream(protocol: 'sotw' | 'delta', receivedNames = new Set(['shop.a', '
   );
   const takeResponse = (nonce: string, extensions: Packed[], removedResources: string[] = []): void => {
     const head = { typeUrl: extensionType, nonce };
-    responses.take(
+    responses.receive(
       protocol === 'sotw'
         ? toBinary(
             DiscoveryResponseSchema,

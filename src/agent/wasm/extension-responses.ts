@@ -5,7 +5,7 @@
  * that is fetched later follows in a response with the same nonce, whose acknowledgement is forwarded when no module of the response is missing.
  */
 import { GrpcError } from '../../runtime/grpc/call-status.ts';
-import { fieldIn, textOf } from '../../runtime/grpc/message-fields.ts';
+import { findField, textOf } from '../../runtime/grpc/message-fields.ts';
 import {
   encodeField,
   omitCode,
@@ -25,7 +25,7 @@ export interface ExtensionFetches {
   release(id: number): void;
   /** Names of the extensions that Envoy has with their code. */
   readonly received: Set<string>;
-  readonly counts?: Pick<WasmCounts, 'converted' | 'responseConverted'>;
+  readonly counts?: Pick<WasmCounts, 'countConversion' | 'recordConversionDuration'>;
 }
 
 export interface ExtensionNames {
@@ -82,7 +82,7 @@ export class ExtensionResponses {
   }
 
   /** @throws GrpcError if the bytes are not a response, or too many responses wait */
-  take(message: Uint8Array): void {
+  receive(message: Uint8Array): void {
     if (this.#queue.length === maxWaitingResponses) {
       throw new GrpcError('RESOURCE_EXHAUSTED', `more than ${maxWaitingResponses} responses wait for Wasm modules`);
     }
@@ -91,7 +91,7 @@ export class ExtensionResponses {
     this.#queue.push(response);
     for (const extension of response.extensions) {
       if (extension.code) this.#require(response, extension, extension.code);
-      else this.#fetches.counts?.converted('no_remote_load');
+      else this.#fetches.counts?.countConversion('no_remote_load');
     }
     this.#flush();
   }
@@ -105,10 +105,10 @@ export class ExtensionResponses {
     if ('reason' in moduleOutcome) {
       if (!wasPending) return;
       extension.failure = moduleOutcome.reason;
-      this.#fetches.counts?.converted('fetch_failure');
+      this.#fetches.counts?.countConversion('fetch_failure');
     } else {
       this.#modules.delete(id);
-      this.#fetches.counts?.converted('success');
+      this.#fetches.counts?.countConversion('success');
       extension.failure = undefined;
       extension.content = this.#changeExtensions(extension.content, (extensionBytes) =>
         withFile(extensionBytes, moduleOutcome.file),
@@ -166,7 +166,7 @@ export class ExtensionResponses {
     const fields = wireFieldsOf(Buffer.from(message));
     const extensions = fields.flatMap(({ field, content }) => {
       if (field !== resourcesField || content === undefined) return [];
-      const anyBytes = this.#protocol === 'sotw' ? content : fieldIn(content, 2);
+      const anyBytes = this.#protocol === 'sotw' ? content : findField(content, 2);
       return [{ content, code: anyBytes && remoteCodeOf(anyBytes), failure: undefined }];
     });
     return {
@@ -189,10 +189,12 @@ export class ExtensionResponses {
   }
 
   /** Fetches for extensions that a newer response contains or removes are no longer needed. */
-  #releaseReplaced(newer: Response): void {
-    const removedFields = newer.otherFields.filter(({ field }) => this.#protocol === 'delta' && field === removedField);
+  #releaseReplaced(newerResponse: Response): void {
+    const removedFields = newerResponse.otherFields.filter(
+      ({ field }) => this.#protocol === 'delta' && field === removedField,
+    );
     const names = new Set([
-      ...newer.extensions.map(({ content }) => this.#nameOf(content)),
+      ...newerResponse.extensions.map(({ content }) => this.#nameOf(content)),
       ...removedFields.map(({ content }) => textOf(content ?? new Uint8Array())),
     ]);
     for (const [id, { response, extension }] of this.#modules) {
@@ -203,9 +205,9 @@ export class ExtensionResponses {
   }
 
   #nameOf(content: Uint8Array): string {
-    const anyBytes = this.#protocol === 'sotw' ? content : fieldIn(content, 2);
-    const config = anyBytes && fieldIn(anyBytes, 2);
-    return textOf((config && fieldIn(config, 1)) ?? new Uint8Array());
+    const anyBytes = this.#protocol === 'sotw' ? content : findField(content, 2);
+    const config = anyBytes && findField(anyBytes, 2);
+    return textOf((config && findField(config, 1)) ?? new Uint8Array());
   }
 
   #changeExtensions(content: Uint8Array, change: (any: Uint8Array) => Uint8Array): Uint8Array {
@@ -217,7 +219,7 @@ export class ExtensionResponses {
       const response = this.#queue.shift()!;
       const contents = response.extensions.flatMap((extension) => this.#contentOf(extension));
       response.isForwarded = true;
-      this.#fetches.counts?.responseConverted(performance.now() - response.takenAt);
+      this.#fetches.counts?.recordConversionDuration(performance.now() - response.takenAt);
       this.#send(response, contents);
     }
   }

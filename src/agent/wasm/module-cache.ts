@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../../runtime/files/make-folder.ts';
 import { replaceFile } from '../../runtime/files/replace-file.ts';
 
 /** As in Istio's agent. */
@@ -17,7 +17,7 @@ export const maxCacheFiles = 4_096;
 export const maxUnusedMs = 24 * 60 * 60 * 1_000;
 /** Envoy reads a file after it received its name, so the file must exist until then. */
 const minKeptMs = 60_000;
-const magic = Buffer.from([0, 0x61, 0x73, 0x6d]);
+const wasmMagic = Buffer.from([0, 0x61, 0x73, 0x6d]);
 
 export interface CacheLimits {
   readonly maxModuleBytes: number;
@@ -102,11 +102,11 @@ export class ModuleCache {
   }
 
   async #store(key: ModuleKey | undefined, body: AsyncIterable<Uint8Array>): Promise<StoredModule> {
-    makeFolder(this.#folder, 0o700);
+    ensureDirectory(this.#folder, 0o700);
     await this.#evict(0);
-    const draft = join(this.#folder, `${randomBytes(12).toString('hex')}.tmp`);
+    const temporaryFile = join(this.#folder, `${randomBytes(12).toString('hex')}.tmp`);
     try {
-      const handle = await open(draft, 'wx', 0o600);
+      const handle = await open(temporaryFile, 'wx', 0o600);
       let writtenModule: { readonly bytes: number; readonly sha256: string };
       try {
         writtenModule = await this.#write(handle, key?.sha256 ?? '', body);
@@ -115,13 +115,13 @@ export class ModuleCache {
         await handle.close();
       }
       const { bytes, sha256 } = writtenModule;
-      await this.#evict(bytes, draft);
+      await this.#evict(bytes, temporaryFile);
       const file = this.#fileOf(key ?? { url: '', sha256 });
-      await rename(draft, file);
+      await rename(temporaryFile, file);
       this.#verifiedFiles.add(file);
       return { file, sha256 };
     } catch (error) {
-      await rm(draft, { force: true }).catch(() => {});
+      await rm(temporaryFile, { force: true }).catch(() => {});
       throw error;
     }
   }
@@ -132,23 +132,24 @@ export class ModuleCache {
     body: AsyncIterable<Uint8Array>,
   ): Promise<{ readonly bytes: number; readonly sha256: string }> {
     const hash = createHash('sha256');
-    let beginning = Buffer.alloc(0);
+    let firstBytes = Buffer.alloc(0);
     let bytes = 0;
     for await (const chunk of body) {
       bytes += chunk.length;
       if (bytes > this.#limits.maxModuleBytes) {
         throw new Error(`module is larger than the limit of ${this.#limits.maxModuleBytes} bytes`);
       }
-      if (beginning.length < magic.length) beginning = Buffer.concat([beginning, chunk]).subarray(0, magic.length);
+      if (firstBytes.length < wasmMagic.length)
+        firstBytes = Buffer.concat([firstBytes, chunk]).subarray(0, wasmMagic.length);
       hash.update(chunk);
       await handle.writeFile(chunk);
     }
     const actualSha256 = hash.digest('hex');
     if (sha256 !== '' && actualSha256 !== sha256)
       throw new ChecksumError(`SHA-256 must be ${sha256}, got ${actualSha256}`);
-    if (!beginning.equals(magic)) {
+    if (!firstBytes.equals(wasmMagic)) {
       throw new ModuleError(
-        `not a Wasm module: must begin with ${magic.toString('hex')}, got "${beginning.toString('hex')}"`,
+        `not a Wasm module: must begin with ${wasmMagic.toString('hex')}, got "${firstBytes.toString('hex')}"`,
       );
     }
     return { bytes, sha256: actualSha256 };
@@ -165,36 +166,36 @@ export class ModuleCache {
   }
 
   async #use(file: string): Promise<void> {
-    const now = new Date(this.#now());
-    await utimes(file, now, now);
+    const currentDate = new Date(this.#now());
+    await utimes(file, currentDate, currentDate);
   }
 
   /** Removes modules that were unused for too long, then the least recently used ones. */
   async #evict(neededBytes: number, protectedFile?: string): Promise<void> {
-    const now = this.#now();
+    const nowMs = this.#now();
     const names = await readdir(this.#folder);
     const filesByDirectory = await Promise.all(
       names.map(async (name) => {
         const file = join(this.#folder, name);
         const status = await stat(file).catch(() => undefined);
         return status?.isFile() && file !== protectedFile
-          ? [{ file, bytes: status.size, unusedMs: now - status.mtimeMs }]
+          ? [{ file, bytes: status.size, unusedMs: nowMs - status.mtimeMs }]
           : [];
       }),
     );
     const files = filesByDirectory.flat().sort((a, b) => b.unusedMs - a.unusedMs);
-    let total = files.reduce((sum, { bytes }) => sum + bytes, neededBytes);
+    let totalBytes = files.reduce((sum, { bytes }) => sum + bytes, neededBytes);
     let count = files.length;
     for (const { file, bytes, unusedMs } of files) {
-      const exceeds = total > this.#limits.maxCacheBytes || count >= this.#limits.maxCacheFiles;
-      const isSurplus = exceeds && unusedMs >= minKeptMs;
+      const exceedsLimits = totalBytes > this.#limits.maxCacheBytes || count >= this.#limits.maxCacheFiles;
+      const isSurplus = exceedsLimits && unusedMs >= minKeptMs;
       if (unusedMs < this.#limits.maxUnusedMs && !isSurplus) continue;
       await rm(file, { force: true });
       this.#verifiedFiles.delete(file);
-      total -= bytes;
+      totalBytes -= bytes;
       count--;
     }
-    if (total > this.#limits.maxCacheBytes) {
+    if (totalBytes > this.#limits.maxCacheBytes) {
       throw new Error(`Wasm modules that are in use exceed the limit of ${this.#limits.maxCacheBytes} bytes`);
     }
     if (count >= this.#limits.maxCacheFiles) {

@@ -22,15 +22,15 @@ export class WasmCounts {
     this.#lookups[`${isHit}`]++;
   }
 
-  fetched(result: FetchResult): void {
+  countFetch(result: FetchResult): void {
     this.#fetches[result]++;
   }
 
-  converted(result: ConversionResult): void {
+  countConversion(result: ConversionResult): void {
     this.#conversions[result]++;
   }
 
-  responseConverted(tookMs: number): void {
+  recordConversionDuration(tookMs: number): void {
     this.#totalMs += tookMs;
     const bucket = buckets.findIndex((limit) => tookMs <= limit);
     this.#bucketCounts[bucket < 0 ? buckets.length : bucket]!++;
@@ -47,9 +47,9 @@ export class WasmCounts {
       `# HELP ${prefix}cache_entries Wasm modules in the cache.`,
       `# TYPE ${prefix}cache_entries gauge`,
       `${prefix}cache_entries ${this.entries}`,
-      ...labelled('cache_lookup_count', 'Lookups of Wasm modules in the cache.', 'hit', this.#lookups),
-      ...labelled('remote_fetch_count', 'Fetches of Wasm modules by result.', 'result', this.#fetches),
-      ...labelled('config_conversion_count', 'Extension configurations by result.', 'result', this.#conversions),
+      ...labelledCounter('cache_lookup_count', 'Lookups of Wasm modules in the cache.', 'hit', this.#lookups),
+      ...labelledCounter('remote_fetch_count', 'Fetches of Wasm modules by result.', 'result', this.#fetches),
+      ...labelledCounter('config_conversion_count', 'Extension configurations by result.', 'result', this.#conversions),
       `# HELP ${duration} Milliseconds that responses waited for their Wasm modules.`,
       `# TYPE ${duration} histogram`,
       ...cumulativeCounts,
@@ -60,7 +60,12 @@ export class WasmCounts {
   }
 }
 
-function labelled(name: string, help: string, label: string, counts: Readonly<Record<string, number>>): string[] {
+function labelledCounter(
+  name: string,
+  help: string,
+  label: string,
+  counts: Readonly<Record<string, number>>,
+): string[] {
   return [
     `# HELP ${prefix}${name} ${help}`,
     `# TYPE ${prefix}${name} counter`,

@@ -50,10 +50,10 @@ async function obtainModule(modules: WasmModules, module: WasmModule, signal: Ab
     const file = await (image === undefined
       ? fetchModule(modules, module, signal)
       : pullModule(modules, module, { image, name, digest: digest ?? '' }, signal));
-    counts.fetched('success');
+    counts.countFetch('success');
     return file;
   } catch (error) {
-    counts.fetched(resultOf(error));
+    counts.countFetch(resultOf(error));
     throw error;
   } finally {
     counts.entries = await cache.countModules();
@@ -91,7 +91,7 @@ function expectedDigest({ digest }: ImageReference, sha256: string): string {
   return digest === '' ? sha256 : digest;
 }
 
-interface Pull {
+interface PullOrder {
   readonly image: ImageReference;
   readonly name: string;
   /** SHA-256 of the manifest or index; empty if any is valid. */
@@ -101,22 +101,22 @@ interface Pull {
 async function pullModule(
   modules: WasmModules,
   { id }: WasmModule,
-  { image, name, digest }: Pull,
+  { image, name, digest }: PullOrder,
   signal: AbortSignal,
 ): Promise<string> {
   const { cache, fetch, isInsecure } = modules;
   const credentials = await credentialsOf(modules, id, image.registry);
   // Loaded on demand, because most agents pull no image.
   const { openImage } = await import('./image/pull-image.ts');
-  const pulled = await openImage(image, { fetch, allowsPlain: isInsecure(image.registry), credentials, signal });
-  if (digest !== '' && !pulled.digests.includes(digest)) {
-    throw new ChecksumError(`SHA-256 of the image must be ${digest}, got ${pulled.digests[0]}`);
+  const pulledImage = await openImage(image, { fetch, allowsPlain: isInsecure(image.registry), credentials, signal });
+  if (digest !== '' && !pulledImage.digests.includes(digest)) {
+    throw new ChecksumError(`SHA-256 of the image must be ${digest}, got ${pulledImage.digests[0]}`);
   }
-  const cachedImage = await cache.lookupImage(imageNames.ofDigest(pulled.digest));
-  const stored = cachedImage ?? (await cache.storeImage(pulled.module()));
-  await cache.nameImage(imageNames.ofDigest(pulled.digest), stored);
-  await cache.nameImage(name, stored);
-  return stored.file;
+  const cachedImage = await cache.lookupImage(imageNames.ofDigest(pulledImage.digest));
+  const storedModule = cachedImage ?? (await cache.storeImage(pulledImage.module()));
+  await cache.nameImage(imageNames.ofDigest(pulledImage.digest), storedModule);
+  await cache.nameImage(name, storedModule);
+  return storedModule.file;
 }
 
 async function credentialsOf(

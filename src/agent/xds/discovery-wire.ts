@@ -1,7 +1,7 @@
 /** In both protocols, a response has its type in field 4 and its nonce in field 5. */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { grpcCodes } from '../../runtime/grpc/call-status.ts';
-import { fieldIn, fieldsOf, textIn, textOf } from '../../runtime/grpc/message-fields.ts';
+import { fieldsOf, findField, textIn, textOf } from '../../runtime/grpc/message-fields.ts';
 
 export type DiscoveryProtocol = 'sotw' | 'delta';
 
@@ -41,7 +41,7 @@ export function readRequest(message: Uint8Array, protocol: DiscoveryProtocol): R
 }
 
 /** Returns the subscribed names in the state-of-the-world protocol, the unsubscribed names in the delta protocol. */
-export function namesIn(
+export function readSubscriptionNames(
   message: Uint8Array,
   protocol: DiscoveryProtocol,
 ): { readonly names: ReadonlySet<string> | undefined; readonly removed: readonly string[] } {
@@ -102,14 +102,14 @@ export interface InternalResponse {
 /** Throws if the bytes are not a valid message. */
 export function readInternal(message: Uint8Array, protocol: DiscoveryProtocol): InternalResponse {
   let [version, nonce] = ['', ''];
-  let first: Uint8Array | undefined;
+  let firstResource: Uint8Array | undefined;
   for (const { field, bytes } of fieldsOf(message)) {
     if (field === 1) version = textOf(bytes);
-    else if (field === 2) first ??= bytes;
+    else if (field === 2) firstResource ??= bytes;
     else if (field === 5) nonce = textOf(bytes);
   }
-  const anyBytes = protocol === 'sotw' || first === undefined ? first : fieldIn(first, 2);
-  const value = anyBytes === undefined ? undefined : (fieldIn(anyBytes, 2) ?? new Uint8Array());
+  const anyBytes = protocol === 'sotw' || firstResource === undefined ? firstResource : findField(firstResource, 2);
+  const value = anyBytes === undefined ? undefined : (findField(anyBytes, 2) ?? new Uint8Array());
   return { version, nonce, value };
 }
 
@@ -126,7 +126,7 @@ const metadataField = 24;
 const taintedKey = 'TAINTED_ROOTS';
 
 /** Throws if the bytes are not a valid message. */
-export function taintedIn(proxyConfig: Uint8Array): string[] {
+export function readTaintedRoots(proxyConfig: Uint8Array): string[] {
   return [...fieldsOf(proxyConfig)]
     .filter(({ field, bytes }) => field === metadataField && textIn(bytes, 1) === taintedKey)
     .flatMap(({ bytes }) => (textIn(bytes, 2) ?? '').split(','))

@@ -16,7 +16,7 @@ function scanned(message: Uint8Array, cuts: readonly number[] = []): Record<stri
   );
   for (const [i, offset] of offsets.entries())
     scanner.push(Buffer.from(message.subarray(offset, offsets[i + 1] ?? offset)));
-  return Object.fromEntries(scanner.found);
+  return Object.fromEntries(scanner.foundFields);
 }
 
 test('reads type and nonce of a response regardless of chunk boundaries', () => {

@@ -10,20 +10,20 @@ export class FieldScanner {
   #shift = 1;
   #remainingBytes = 0;
   #bufferedChunks: Buffer[] | undefined;
-  #isLost = false;
+  #isOutOfSync = false;
 
   constructor(fields: ReadonlySet<number>) {
     this.#fields = fields;
   }
 
   /** Contains the last value of repeated fields. Excludes fields that are too long, and all after invalid bytes. */
-  get found(): ReadonlyMap<number, string> {
+  get foundFields(): ReadonlyMap<number, string> {
     return this.#fieldTexts;
   }
 
   push(chunk: Buffer): void {
     let offset = 0;
-    while (offset < chunk.length && !this.#isLost) {
+    while (offset < chunk.length && !this.#isOutOfSync) {
       if (this.#expectedPart === 'bytes') {
         const bytes = chunk.subarray(offset, offset + this.#remainingBytes);
         this.#takeBytes(bytes);
@@ -40,14 +40,14 @@ export class FieldScanner {
     this.#shift *= 128;
     // Tags and lengths have at most five bytes; a skipped number may have more.
     if (byte >= 0x80) {
-      this.#isLost = this.#expectedPart !== 'number' && this.#shift > 2 ** 35;
+      this.#isOutOfSync = this.#expectedPart !== 'number' && this.#shift > 2 ** 35;
       return;
     }
     const value = this.#varint;
     this.#varint = 0;
     this.#shift = 1;
     if (this.#expectedPart === 'tag') this.#takeTag(value);
-    else if (this.#expectedPart === 'length') this.#expect(value);
+    else if (this.#expectedPart === 'length') this.#expectBytes(value);
     else this.#expectedPart = 'tag';
   }
 
@@ -59,10 +59,10 @@ export class FieldScanner {
     else if (wireType === WireType.Varint) this.#expectedPart = 'number';
     else if (wireType === WireType.Bit64) this.#skip(8);
     else if (wireType === WireType.Bit32) this.#skip(4);
-    else this.#isLost = true;
+    else this.#isOutOfSync = true;
   }
 
-  #expect(bytes: number): void {
+  #expectBytes(bytes: number): void {
     this.#bufferedChunks = this.#fields.has(this.#field) && bytes <= maxFieldBytes ? [] : undefined;
     this.#skip(bytes);
   }
@@ -70,7 +70,7 @@ export class FieldScanner {
   #skip(bytes: number): void {
     this.#remainingBytes = bytes;
     this.#expectedPart = 'bytes';
-    if (bytes === 0) this.#takeBytes(none);
+    if (bytes === 0) this.#takeBytes(emptyBytes);
   }
 
   #takeBytes(bytes: Buffer): void {
@@ -85,4 +85,4 @@ export class FieldScanner {
 }
 
 const maxFieldBytes = 1_024;
-const none = Buffer.alloc(0);
+const emptyBytes = Buffer.alloc(0);

@@ -31,9 +31,9 @@ class Listener {
     for (const type of [clusterType, listenerType]) this.#source.set(type, 'a');
     this.#server = createAdsServer({
       source: {
-        open: (openedNode) => {
-          const { resources } = this.#source.open(openedNode) as Extract<
-            ReturnType<ScriptedSource['open']>,
+        openNode: (openedNode) => {
+          const { resources } = this.#source.openNode(openedNode) as Extract<
+            ReturnType<ScriptedSource['openNode']>,
             { resources: object }
           >;
           return {

@@ -13,9 +13,9 @@ import {
   envoyTypes,
   type InternalRequest,
   internalRequest,
-  namesIn,
   readInternal,
   readRequest,
+  readSubscriptionNames,
   rejectionOf,
   responseFields,
   typeInRequestStart,
@@ -32,7 +32,7 @@ export interface InternalSubscription {
    * @param acknowledge must be called once; a reason rejects the response. A rejected response may be acknowledged later, unless another one was
    * received
    */
-  take(value: Uint8Array, acknowledge: (refusal?: string) => void): void;
+  receive(value: Uint8Array, acknowledge: (refusal?: string) => void): void;
   /** The metadata is sent with each acknowledgement. */
   nodeMetadata?(): Readonly<Record<string, string>> | undefined;
 }
@@ -49,14 +49,14 @@ export interface RelayOptions {
 }
 
 export interface RelayReport {
-  responded(): void;
+  onResponse(): void;
   downstreamInvalid(reason: string): void;
   upstreamInvalid(reason: string): void;
   /** One end stops (`on`) or resumes accepting bytes. */
-  congested(side: Side, on: boolean): void;
+  onCongestionChange(side: Side, isCongested: boolean): void;
   /** No client subscribes to the type of a dropped response. */
-  dropped(typeUrl: string): void;
-  rejected(typeUrl: string, nonce: string, reason: string): void;
+  onDropped(typeUrl: string): void;
+  onRejected(typeUrl: string, nonce: string, reason: string): void;
   /** `nonce` is empty if the message has none. Absent if messages are not recorded. */
   readonly passed?: (to: Side, typeUrl: string, nonce: string) => void;
 }
@@ -70,7 +70,7 @@ const peekBytes = 16 * 1024;
 const maxInternalBytes = 32 * 1024 * 1024;
 /** Shorter congestion is not reported. */
 const minCongestionMs = 1_000;
-const scanned: ReadonlySet<number> = new Set(Object.values(responseFields));
+const scannedFieldNumbers: ReadonlySet<number> = new Set(Object.values(responseFields));
 
 export class Relay {
   readonly #call: ServerCall;
@@ -81,11 +81,11 @@ export class Relay {
   readonly #responses = new FrameReader({ wholeBytes, peekBytes });
   readonly #sides: Readonly<Record<Side, CongestedSide>>;
   /** These frames wait for the end of a message that is forwarded in chunks. */
-  #ownFrames: Buffer[] = [];
+  #pendingFrames: Buffer[] = [];
   #isReadingRequest = false;
   readonly #extensions: ExtensionResponses | undefined;
   /** These responses wait for the end of a response that is forwarded in chunks. */
-  #rewritten: Buffer[] = [];
+  #rewrittenFrames: Buffer[] = [];
   #isReadingResponse = false;
   /** A response to the agent that arrives in chunks. */
   #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
@@ -107,7 +107,8 @@ export class Relay {
       new ExtensionResponses(options.protocol, options.extensionFetches, (message, nonce) =>
         this.#forwardExtensions(message, nonce),
       );
-    const reportCongestion = (side: Side) => (isCongested: boolean) => options.report.congested(side, isCongested);
+    const reportCongestion = (side: Side) => (isCongested: boolean) =>
+      options.report.onCongestionChange(side, isCongested);
     this.#sides = {
       downstream: new CongestedSide(call.stream, upstream, reportCongestion('downstream')),
       upstream: new CongestedSide(upstream, call.stream, reportCongestion('upstream')),
@@ -120,7 +121,7 @@ export class Relay {
       downstream: (error: unknown) => report.downstreamInvalid(messageOf(error)),
       upstream: (error: unknown) => report.upstreamInvalid(messageOf(error)),
     };
-    const read = (from: Duplex, reader: FrameReader, onPiece: (piece: FramePiece) => void, side: Side): void => {
+    const readFrames = (from: Duplex, reader: FrameReader, onPiece: (piece: FramePiece) => void, side: Side): void => {
       from.on('data', (chunk: Buffer) => {
         if (this.#isStopped) return;
         try {
@@ -131,8 +132,8 @@ export class Relay {
         }
       });
     };
-    read(this.#upstream, this.#responses, (framePiece) => this.#takeResponse(framePiece), 'upstream');
-    read(this.#call.stream, this.#requests, (framePiece) => this.#takeRequest(framePiece), 'downstream');
+    readFrames(this.#upstream, this.#responses, (framePiece) => this.#handleResponse(framePiece), 'upstream');
+    readFrames(this.#call.stream, this.#requests, (framePiece) => this.#handleRequest(framePiece), 'downstream');
     this.#call.stream.once('end', () => {
       if (!this.#isStopped) this.#upstream.end();
     });
@@ -152,8 +153,8 @@ export class Relay {
     const { protocol, report } = this.#options;
     const frame = frameOf(internalRequest(request, protocol));
     report.passed?.('upstream', request.typeUrl, request.nonce ?? '');
-    if (this.#isReadingRequest) this.#ownFrames.push(frame);
-    else this.#sides.upstream.wrote(this.#upstream.write(frame));
+    if (this.#isReadingRequest) this.#pendingFrames.push(frame);
+    else this.#sides.upstream.onWritten(this.#upstream.write(frame));
   }
 
   /** Reports changed node metadata: repeats the last acknowledgement, or waits for the pending one. */
@@ -163,15 +164,15 @@ export class Relay {
     if (lastAcknowledgement !== undefined) this.send({ ...lastAcknowledgement, ...(nodeMetadata && { nodeMetadata }) });
   }
 
-  #takeRequest({ bytes, isFirst, isLast }: FramePiece): void {
+  #handleRequest({ bytes, isFirst, isLast }: FramePiece): void {
     const request = isFirst ? this.#readRequest(bytes.subarray(frameHeadBytes), isLast) : undefined;
     const isForListeners = request?.typeUrl === listenerType;
     const frame = request?.refusal === undefined ? bytes : withRefusal(bytes, request.refusal, this.#options.protocol);
-    this.#sides.upstream.wrote(this.#upstream.write(frame));
+    this.#sides.upstream.onWritten(this.#upstream.write(frame));
     this.#isReadingRequest = !isLast;
     if (!isLast) return;
     this.#options.activity.requests++;
-    for (const frame of this.#ownFrames.splice(0)) this.#upstream.write(frame);
+    for (const frame of this.#pendingFrames.splice(0)) this.#upstream.write(frame);
     if (isForListeners && !this.#hasSubscribed) this.#subscribe();
   }
 
@@ -184,9 +185,9 @@ export class Relay {
     const { protocol, report } = this.#options;
     if (!isComplete) return { typeUrl: typeInRequestStart(message, protocol) };
     const { typeUrl, nonce, rejection } = readRequest(message, protocol);
-    if (rejection !== undefined) report.rejected(typeUrl, nonce, rejection);
+    if (rejection !== undefined) report.onRejected(typeUrl, nonce, rejection);
     report.passed?.('upstream', typeUrl, nonce);
-    if (typeUrl === extensionType) this.#extensions?.requested(namesIn(message, protocol));
+    if (typeUrl === extensionType) this.#extensions?.requested(readSubscriptionNames(message, protocol));
     const refusal = typeUrl === extensionType && nonce !== '' ? this.#extensions?.refusalOf(nonce) : undefined;
     return { typeUrl, refusal: rejection === undefined ? refusal : undefined };
   }
@@ -197,18 +198,18 @@ export class Relay {
     this.#options.subscribed?.();
   }
 
-  #takeResponse(framePiece: FramePiece): void {
-    if (!this.#hasResponse) this.#options.report.responded();
+  #handleResponse(framePiece: FramePiece): void {
+    if (!this.#hasResponse) this.#options.report.onResponse();
     this.#hasResponse = true;
     const { bytes, isFirst, isLast } = framePiece;
     if (isFirst) this.#internal = this.#internalOf(bytes.subarray(frameHeadBytes), isLast);
     if (this.#internal === undefined) {
-      this.#sides.downstream.wrote(this.#call.write(bytes));
+      this.#sides.downstream.onWritten(this.#call.write(bytes));
       this.#scanPiece(framePiece);
       this.#isReadingResponse = !isLast;
       if (!isLast) return;
       this.#options.activity.responses++;
-      for (const frame of this.#rewritten.splice(0)) this.#writeExtensions(frame);
+      for (const frame of this.#rewrittenFrames.splice(0)) this.#writeExtensions(frame);
       return;
     }
     this.#internal.bytes += bytes.length;
@@ -218,16 +219,16 @@ export class Relay {
     if (!isLast) return;
     const { typeUrl, pieces } = this.#internal;
     this.#internal = undefined;
-    this.#takeInternal(typeUrl, Buffer.concat(pieces).subarray(frameHeadBytes));
+    this.#handleInternal(typeUrl, Buffer.concat(pieces).subarray(frameHeadBytes));
   }
 
   #scanPiece({ bytes, isFirst, isLast }: FramePiece): void {
     const { passed } = this.#options.report;
     if (passed === undefined) return;
-    if (isFirst) this.#scanner = new FieldScanner(scanned);
+    if (isFirst) this.#scanner = new FieldScanner(scannedFieldNumbers);
     this.#scanner?.push(isFirst ? bytes.subarray(frameHeadBytes) : bytes);
     if (!isLast) return;
-    const scannedFields = this.#scanner?.found;
+    const scannedFields = this.#scanner?.foundFields;
     this.#scanner = undefined;
     passed(
       'downstream',
@@ -251,27 +252,27 @@ export class Relay {
 
   #forwardExtensions(message: Uint8Array, nonce: string): void {
     this.#options.report.passed?.('downstream', extensionType, nonce);
-    if (this.#isReadingResponse) this.#rewritten.push(frameOf(message));
+    if (this.#isReadingResponse) this.#rewrittenFrames.push(frameOf(message));
     else this.#writeExtensions(frameOf(message));
   }
 
   #writeExtensions(frame: Buffer): void {
     this.#options.activity.responses++;
-    this.#sides.downstream.wrote(this.#call.write(frame));
+    this.#sides.downstream.onWritten(this.#call.write(frame));
   }
 
-  #takeInternal(typeUrl: string, message: Buffer): void {
+  #handleInternal(typeUrl: string, message: Buffer): void {
     if (typeUrl === extensionType && this.#extensions !== undefined) {
       if (message.length === 0) {
         throw new GrpcError('RESOURCE_EXHAUSTED', `extensions exceed the limit of ${maxInternalBytes} bytes`);
       }
-      this.#extensions.take(message);
+      this.#extensions.receive(message);
       return;
     }
     const subscription = this.#subscriptions.get(typeUrl);
     if (subscription === undefined || message.length === 0) {
       this.#options.activity.dropped++;
-      this.#options.report.dropped(typeUrl);
+      this.#options.report.onDropped(typeUrl);
       return;
     }
     const { version, nonce, value } = readInternal(message, this.#options.protocol);
@@ -279,7 +280,7 @@ export class Relay {
     // A response without a resource is not acknowledged.
     if (value === undefined) return;
     this.#acknowledgements.set(typeUrl, undefined);
-    subscription.take(value, (refusal) => {
+    subscription.receive(value, (refusal) => {
       this.#acknowledgements.set(typeUrl, { typeUrl, version, nonce, ...(refusal !== undefined && { refusal }) });
       this.repeatAcknowledgement(typeUrl);
     });
@@ -294,23 +295,23 @@ function withRefusal(frame: Buffer, refusal: string, protocol: DiscoveryProtocol
 class CongestedSide {
   readonly #source: Duplex;
   readonly #target: Duplex;
-  readonly #report: (on: boolean) => void;
+  readonly #report: (isCongested: boolean) => void;
   #writeTimer: NodeJS.Timeout | undefined;
-  #isReported = false;
+  #isCongestionReported = false;
   #isStopped = false;
 
-  constructor(target: Duplex, source: Duplex, reportCongestion: (on: boolean) => void) {
+  constructor(target: Duplex, source: Duplex, reportCongestion: (isCongested: boolean) => void) {
     this.#target = target;
     this.#source = source;
     this.#report = reportCongestion;
   }
 
   /** @param isWritable whether the receiver accepts more bytes */
-  wrote(isWritable: boolean): void {
+  onWritten(isWritable: boolean): void {
     if (isWritable || this.#writeTimer !== undefined || this.#isStopped) return;
     this.#source.pause();
     this.#writeTimer = setTimeout(() => {
-      this.#isReported = true;
+      this.#isCongestionReported = true;
       this.#report(true);
     }, minCongestionMs);
     this.#target.once('drain', () => this.#onDrained());
@@ -325,8 +326,8 @@ class CongestedSide {
     if (this.#isStopped) return;
     clearTimeout(this.#writeTimer);
     this.#writeTimer = undefined;
-    if (this.#isReported) this.#report(false);
-    this.#isReported = false;
+    if (this.#isCongestionReported) this.#report(false);
+    this.#isCongestionReported = false;
     this.#source.resume();
   }
 }

@@ -7,7 +7,7 @@ import { createActor, setup } from 'xstate';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
-import { bundleIn, storedBundle } from './stored-bundle.ts';
+import { parseBundle, storedBundle } from './stored-bundle.ts';
 import { xdsServer } from './xds-server.ts';
 import { XdsStreams } from './xds-streams.ts';
 
@@ -32,7 +32,7 @@ async function firstEventWith(bundle: Uint8Array | undefined): Promise<string[]>
 
 test("provides the previous agent's roots before Envoy can subscribe", async () => {
   expect(await firstEventWith(bundle)).toEqual(['trust-bundle.received', 'socket.listening']);
-  expect(bundleIn(bundle)?.roots).toHaveLength(1);
+  expect(parseBundle(bundle)?.roots).toHaveLength(1);
 });
 
 test.each([

@@ -16,7 +16,7 @@ import {
   defaultGrpcLimits,
   GrpcConnection,
   type GrpcConnectionLimits,
-  whenEnded,
+  onCallEnd,
 } from '../../runtime/grpc/grpc-client.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { ConnectionCredentials } from '../identity/control-plane-credentials.ts';
@@ -26,14 +26,14 @@ import { fetchedVersionOf } from '../wasm/pull-policy.ts';
 import type { WasmModules } from '../wasm/wasm-module.effects.ts';
 import { type DiscoveryProtocol, methods, rootsIn } from './discovery-wire.ts';
 import { type InternalSubscription, Relay, type RelayReport } from './relay.ts';
-import { bundleIn } from './stored-bundle.ts';
+import { parseBundle } from './stored-bundle.ts';
 import type { XdsActivity } from './xds-activity.ts';
 import type { XdsStreams } from './xds-streams.ts';
 
 export interface UpstreamEnvironment {
   readonly streams: XdsStreams;
   readonly discoveryAddress: string;
-  readonly credentials: (credential: UpstreamCredential, stopped: AbortSignal) => Promise<ConnectionCredentials>;
+  readonly credentials: (credential: UpstreamCredential, stopSignal: AbortSignal) => Promise<ConnectionCredentials>;
   /** The headers contain the cluster, and those of XDS_HEADER_…. */
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
@@ -121,12 +121,12 @@ class UpstreamStream {
     const { credentials, random = Math.random } = this.#environment;
     let credentialsText = '';
     try {
-      const read = await credentials(this.#credential, this.#stopSignal);
-      credentialsText = read.description;
+      const connectionCredentials = await credentials(this.#credential, this.#stopSignal);
+      credentialsText = connectionCredentials.description;
       this.#stopSignal.throwIfAborted();
-      this.#connection = await this.#dial(read);
-      this.#isVerified = read.tls !== undefined;
-      this.#join(read.headers, credentialsText);
+      this.#connection = await this.#dial(connectionCredentials);
+      this.#isVerified = connectionCredentials.tls !== undefined;
+      this.#startRelay(connectionCredentials.headers, credentialsText);
       this.#report({ type: 'upstream.opened', credential: credentialsText });
     } catch (error) {
       if (this.#stopSignal.aborted) return;
@@ -148,13 +148,13 @@ class UpstreamStream {
     return connection;
   }
 
-  #join(headers: Readonly<Record<string, string>>, credentialsText: string): void {
+  #startRelay(headers: Readonly<Record<string, string>>, credentialsText: string): void {
     const connection = this.#connection!;
     const call = this.#environment.streams.get(this.#stream);
     // The downstream effect reports the end of the call.
     if (call === undefined) return;
     const stream = connection.start(methods[this.#protocol], { ...this.#environment.headers, ...headers });
-    whenEnded(stream, connection, (status) => {
+    onCallEnd(stream, connection, (status) => {
       this.#relay?.stop();
       const { code, details, retryAfterMs } = status ?? new GrpcError('UNAVAILABLE', 'control plane closed the stream');
       // The token's age helps to diagnose a rejection.
@@ -208,7 +208,7 @@ class UpstreamStream {
 
   #relayReport(): RelayReport {
     return {
-      responded: () => {
+      onResponse: () => {
         this.#environment.activity.trouble = '';
         this.#report({ type: 'upstream.responded' });
       },
@@ -216,13 +216,14 @@ class UpstreamStream {
         this.#report({ type: 'downstream.invalid', reason: `invalid DiscoveryRequest from Envoy: ${reason}` }),
       upstreamInvalid: (reason) =>
         this.#reportLost('INTERNAL', `invalid DiscoveryResponse from the control plane: ${reason}`),
-      congested: (side, isCongested) => this.#report({ type: `${side}.${isCongested ? 'congested' : 'relieved'}` }),
-      rejected: (typeUrl, nonce, reason) => this.#report({ type: 'resources.rejected', typeUrl, nonce, reason }),
+      onCongestionChange: (side, isCongested) =>
+        this.#report({ type: `${side}.${isCongested ? 'congested' : 'relieved'}` }),
+      onRejected: (typeUrl, nonce, reason) => this.#report({ type: 'resources.rejected', typeUrl, nonce, reason }),
       ...(this.#environment.recordsMessages && {
         passed: (to, typeUrl, nonce) =>
           this.#report({ type: to === 'upstream' ? 'request.forwarded' : 'response.forwarded', typeUrl, nonce }),
       }),
-      dropped: (typeUrl) => this.#environment.log.error('message.unclaimed', { 'xds.type': typeUrl }),
+      onDropped: (typeUrl) => this.#environment.log.error('message.unclaimed', { 'xds.type': typeUrl }),
     };
   }
 
@@ -238,20 +239,20 @@ class UpstreamStream {
   #subscriptions(): InternalSubscription[] {
     const { trustBundles, nameTables } = this.#environment;
     return [
-      ...(nameTables === undefined ? [] : [{ typeUrl: nameTableType, take: takeNames(nameTables) }]),
+      ...(nameTables === undefined ? [] : [{ typeUrl: nameTableType, receive: takeNames(nameTables) }]),
       ...(trustBundles
-        ? [{ typeUrl: proxyConfigType, take: this.#takeBundle, nodeMetadata: () => this.#certificateMetadata() }]
+        ? [{ typeUrl: proxyConfigType, receive: this.#takeBundle, nodeMetadata: () => this.#certificateMetadata() }]
         : []),
     ];
   }
 
-  readonly #takeBundle: InternalSubscription['take'] = (value, acknowledge) => {
+  readonly #takeBundle: InternalSubscription['receive'] = (value, acknowledge) => {
     this.#bundle = undefined;
     if (rootsIn(value).length === 0) {
       acknowledge();
       return;
     }
-    const bundle = bundleIn(value);
+    const bundle = parseBundle(value);
     if (bundle === undefined) {
       this.#refuseBundle(acknowledge, 'trust bundle contains no valid certificate');
       return;
@@ -303,7 +304,7 @@ class UpstreamStream {
   }
 }
 
-function takeNames(nameTables: (table: Uint8Array) => Promise<void>): InternalSubscription['take'] {
+function takeNames(nameTables: (table: Uint8Array) => Promise<void>): InternalSubscription['receive'] {
   return (value, acknowledge) => {
     nameTables(value).then(
       () => acknowledge(),

@@ -6,18 +6,18 @@ const prefix = 'XDS_HEADER_';
 export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, string>; warnings: LogWarning[] } {
   const headers = new Map<string, string>();
   const warnings: LogWarning[] = [];
-  const leaveOut = (variable: string): void => {
+  const omitVariable = (variable: string): void => {
     warnings.push({ event: 'option.ignored', setting: variable, reason: 'must be a valid gRPC header' });
   };
   const cluster = clusterHeader(env);
   if (cluster !== undefined) headers.set('clusterid', cluster);
-  else if (env.ISTIO_META_CLUSTER_ID) leaveOut('ISTIO_META_CLUSTER_ID');
+  else if (env.ISTIO_META_CLUSTER_ID) omitVariable('ISTIO_META_CLUSTER_ID');
   for (const [variable, text = ''] of Object.entries(env)) {
     if (!variable.startsWith(prefix)) continue;
     const name = variable.slice(prefix.length).toLowerCase();
     const value = valueOf(text);
     if (isName(name) && value !== undefined) headers.set(name, value);
-    else leaveOut(variable);
+    else omitVariable(variable);
   }
   return { headers: Object.fromEntries(headers), warnings };
 }

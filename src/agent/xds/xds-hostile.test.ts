@@ -28,11 +28,11 @@ import {
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import type { GrpcError } from '../../runtime/grpc/call-status.ts';
-import { GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
+import { GrpcConnection, onCallEnd } from '../../runtime/grpc/grpc-client.ts';
 import { FrameReader, frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import { ServerCall } from '../grpc/grpc-server.ts';
 import { DistributedRoots } from '../identity/distributed-roots.ts';
-import { certificatesIn } from '../identity/root-set.ts';
+import { parseCertificates } from '../identity/root-set.ts';
 import { methods } from './discovery-wire.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -98,7 +98,7 @@ async function envoy(socket: string, name = '0@1'): Promise<Envoy> {
   const connection = await GrpcConnection.open({ address: { path: socket } });
   cleanups.push(() => connection.close());
   const stream = connection.start(methods.delta, { 'x-chartpilot-envoy': name });
-  const status = new Promise<GrpcError | undefined>((resolve) => whenEnded(stream, connection, resolve));
+  const status = new Promise<GrpcError | undefined>((resolve) => onCallEnd(stream, connection, resolve));
   return { connection, stream, status, bytes: 0 };
 }
 
@@ -452,6 +452,6 @@ test.each([
     const proxy = await start(address, { trustBundles: true, bundles: 'served', receivedRoots, credentials });
     countReceived(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
     await eventually('they are answered', () => responses.length === 1);
-    expect(certificatesIn(Buffer.from(receivedRoots.addTo(authority.certificate)))).toHaveLength(isSecure ? 2 : 1);
+    expect(parseCertificates(Buffer.from(receivedRoots.addTo(authority.certificate)))).toHaveLength(isSecure ? 2 : 1);
   },
 );

@@ -14,7 +14,7 @@ export function xdsProxyWithEffects({
 }: Omit<UpstreamEnvironment, 'streams'> &
   Pick<XdsServerEnvironment, 'ownership' | 'storedBundle'> & {
     /** Returns why the workload is unhealthy, or an empty text. */
-    readonly probeWorkload?: (stopped: AbortSignal) => Promise<string>;
+    readonly probeWorkload?: (stopSignal: AbortSignal) => Promise<string>;
   }) {
   const streams = new XdsStreams();
   return xdsProxyMachine.provide({

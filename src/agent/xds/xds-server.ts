@@ -47,9 +47,9 @@ export function xdsServer({
       ]),
     );
     GrpcSocketServer.listen(input.socket, { methods: streamMethods, ...(ownership && { ownership }) }).then(
-      (listening) => {
-        server = listening;
-        if (isStopped) listening.close();
+      (startedServer) => {
+        server = startedServer;
+        if (isStopped) startedServer.close();
         else {
           const bundle = storedBundle(bundleStore?.());
           if (bundle !== undefined) report({ type: 'trust-bundle.received', ...bundle });

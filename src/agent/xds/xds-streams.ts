@@ -12,8 +12,8 @@ export function accessLogSocketPath(configPath: string): string {
 
 function socketPath(configPath: string, name: string): string {
   const absolutePath = resolve(configPath, name);
-  const fromHere = `./${relative('.', absolutePath)}`;
-  return fromHere.length < absolutePath.length ? fromHere : absolutePath;
+  const relativePath = `./${relative('.', absolutePath)}`;
+  return relativePath.length < absolutePath.length ? relativePath : absolutePath;
 }
 
 /** Several Envoys exist during hot restarts and replacements. */
@@ -49,8 +49,8 @@ export class XdsStreams {
     if (envoy === '') return new Set();
     this.#extensions.delete(envoy);
     this.#extensions.set(envoy, extensions);
-    const [oldest] = this.#extensions.keys();
-    if (this.#extensions.size > maxEnvoys) this.#extensions.delete(oldest!);
+    const [oldestKey] = this.#extensions.keys();
+    if (this.#extensions.size > maxEnvoys) this.#extensions.delete(oldestKey!);
     return extensions;
   }
 

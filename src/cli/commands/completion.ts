@@ -43,9 +43,9 @@ function wordsOf(program: Command): CompletionWords {
 function completionScript(completionWords: CompletionWords, shell: Shell): string {
   switch (shell) {
     case 'bash':
-      return bash(completionWords);
+      return bashScript(completionWords);
     case 'zsh':
-      return `autoload -U +X bashcompinit && bashcompinit\n${bash(completionWords)}`;
+      return `autoload -U +X bashcompinit && bashcompinit\n${bashScript(completionWords)}`;
     case 'fish':
       return fish(completionWords);
     case 'powershell':
@@ -54,7 +54,7 @@ function completionScript(completionWords: CompletionWords, shell: Shell): strin
 }
 
 /** Values of flags are often files, therefore files are completed if no word matches. */
-function bash({ program, commands }: CompletionWords): string {
+function bashScript({ program, commands }: CompletionWords): string {
   const name = `_${program.replaceAll('-', '_')}`;
   return [
     `${name}() {`,

@@ -5,7 +5,7 @@ import { routineMessages } from '../../../machines/discovery/xds/ads-protocol.ts
 import { runDiscovery } from '../../discovery/discovery-system.ts';
 import type { DiscoveryFlags } from '../../discovery/options/discovery-flags.ts';
 import { resolveDiscoveryOptions } from '../../discovery/options/discovery-options.ts';
-import { notAllowed } from '../../model/fields/violation.ts';
+import { disallowedValue } from '../../model/fields/violation.ts';
 import { optionError } from '../../runtime/option-errors.ts';
 import { standardError } from '../../runtime/output/standard-streams.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from '../flags/log-flags.ts';
@@ -134,22 +134,26 @@ export function discoveryCommand(run: DiscoveryRun = discovery): Command {
  */
 export function normalizedArguments(args: readonly string[]): string[] {
   return args.map((arg, i) => {
-    const spelled = arg.replace(/^--secureGrpcAddr(?==|$)/, '--secureGRPCAddr');
+    const normalizedArg = arg.replace(/^--secureGrpcAddr(?==|$)/, '--secureGRPCAddr');
     const next = args[i + 1];
-    return spelled === '--secureGRPCAddr' && (next === undefined || next.startsWith('-')) ? `${spelled}=` : spelled;
+    return normalizedArg === '--secureGRPCAddr' && (next === undefined || next.startsWith('-'))
+      ? `${normalizedArg}=`
+      : normalizedArg;
   });
 }
 
 export function prepareDiscovery(args: readonly string[], flags: CommandFlags) {
-  refuseStrayArguments(args);
+  rejectStrayArguments(args);
   const unknownFlags = unknownFlagsOf(discoveryCommand(), args);
   const options = resolveDiscoveryOptions(flags, process.env);
   const { log } = loggerFromFlags(flags);
   logWarnings(log);
   log.info('discovery.started', { version: versionLine(), pid: process.pid });
   log.info('program.flags', flags);
-  const idle = flagsWithoutEffect.flatMap((option) => (option.attributeName() in flags ? option.long! : []));
-  if (idle.length > 0) log.info('option.flagsWithoutEffect', { flags: idle });
+  const ineffectiveFlags = flagsWithoutEffect.flatMap((option) =>
+    option.attributeName() in flags ? option.long! : [],
+  );
+  if (ineffectiveFlags.length > 0) log.info('option.flagsWithoutEffect', { flags: ineffectiveFlags });
   if (unknownFlags.length > 0) log.warn('option.unknown', { flags: unknownFlags });
   return { options, log, version: istioVersion() };
 }
@@ -173,9 +177,12 @@ async function discovery(args: readonly string[], flags: CommandFlags): Promise<
 }
 
 /** @throws ChartpilotError FLAG_INVALID for an argument that is neither an unknown flag nor the value of one */
-function refuseStrayArguments(args: readonly string[]): void {
-  const stray = args.find((arg, i) => !arg.startsWith('-') && !(args[i - 1] ?? '').startsWith('-'));
-  if (stray !== undefined) {
-    throw optionError('arguments', notAllowed(`must be empty, got ${JSON.stringify(stray)}`, stray));
+function rejectStrayArguments(args: readonly string[]): void {
+  const strayArgument = args.find((arg, i) => !arg.startsWith('-') && !(args[i - 1] ?? '').startsWith('-'));
+  if (strayArgument !== undefined) {
+    throw optionError(
+      'arguments',
+      disallowedValue(`must be empty, got ${JSON.stringify(strayArgument)}`, strayArgument),
+    );
   }
 }

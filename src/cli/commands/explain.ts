@@ -26,7 +26,10 @@ interface ExplainFlags
   readonly format: 'text' | 'json';
 }
 
-const gather = (value: string, collectedValues: readonly string[]): readonly string[] => [...collectedValues, value];
+const collectValue = (value: string, collectedValues: readonly string[]): readonly string[] => [
+  ...collectedValues,
+  value,
+];
 
 export function explainCommand(print: (text: string) => void = (text) => standardOutput.print(text)): Command {
   const command = new Command('explain')
@@ -41,11 +44,11 @@ export function explainCommand(print: (text: string) => void = (text) => standar
   command
     .option('--configDir <dir>', 'Directory of YAML files with Istio and Kubernetes objects, searched recursively')
     .option('--node <id>', 'Node ID: TYPE~IP~NAME.NAMESPACE~NAMESPACE.svc.DOMAIN; TYPE is sidecar or router')
-    .option('--label <key=value>', 'Label of the workload; repeatable', gather, [])
+    .option('--label <key=value>', 'Label of the workload; repeatable', collectValue, [])
     .option(
       '--metadata <key=value>',
       'Node metadata, e.g. INTERCEPTION_MODE=NONE; the value may be JSON; repeatable',
-      gather,
+      collectValue,
       [],
     )
     .option('--from <url>', 'Running control plane (with --node) or Envoy admin interface to read from')
@@ -60,7 +63,7 @@ export function explainCommand(print: (text: string) => void = (text) => standar
       'URL: http://, https://, tcp://HOST:PORT or tls://HOST:PORT; of a gRPC program xds:///HOST:PORT/SERVICE/METHOD',
     )
     .option('--method <method>', 'HTTP method (default GET)')
-    .option('--header <name=value>', 'Header, Host included; repeatable', gather, [])
+    .option('--header <name=value>', 'Header, Host included; repeatable', collectValue, [])
     .option('--address <ip>', 'Destination address (default that of the service in the URL)')
     .option('--sni <name>', 'TLS server name (default the host of the URL)')
     .option('--http2', 'Use HTTP/2 instead of HTTP/1.1')
@@ -111,7 +114,7 @@ function queryOf({
         id: node,
         labels: Object.fromEntries(label.map((text) => pair('--label', text))),
         metadata: Object.fromEntries(
-          metadata.map((text) => pair('--metadata', text)).map(([key, value]) => [key, jsonOr(value)]),
+          metadata.map((text) => pair('--metadata', text)).map(([key, value]) => [key, parseJsonOrText(value)]),
         ),
       },
     }),
@@ -119,13 +122,13 @@ function queryOf({
 }
 
 function pair(flag: string, text: string): readonly [string, string] {
-  const end = text.indexOf('=');
-  if (end < 1) throw optionError(flag, mustBe('KEY=VALUE', text));
-  return [text.slice(0, end), text.slice(end + 1)];
+  const equalsIndex = text.indexOf('=');
+  if (equalsIndex < 1) throw optionError(flag, mustBe('KEY=VALUE', text));
+  return [text.slice(0, equalsIndex), text.slice(equalsIndex + 1)];
 }
 
 /** Lists and maps are parsed as JSON; other values are text, as the agent sends them. */
-function jsonOr(text: string): unknown {
+function parseJsonOrText(text: string): unknown {
   if (!/^[{[]/.test(text)) return text;
   try {
     return JSON.parse(text);

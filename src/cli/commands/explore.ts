@@ -41,14 +41,14 @@ export function exploreCommand(output: CommandOutput): Command {
     ],
   }).action(async (options: ExploreFlags, command: Command) => {
     const { machine, triggers, faults, stop = 0, exactTimes = false, changes, world } = options;
-    refuseFlagsWithoutEffect(command, machine === undefined ? world : 'machine');
+    rejectFlagsWithoutEffect(command, machine === undefined ? world : 'machine');
     // Loaded on demand, because it includes the simulation.
     const { exploreWithin } = await import('../../debugger/explore/explore-command.ts');
     if (machine !== undefined) {
       const { loadMachine } = await import('../../debugger/generate/load-machine.ts');
       const { exploreMachine } = await import('../../debugger/generate/machine-world.ts');
-      const loaded = await loadMachine({ ...options, ...moduleAndExport(machine) });
-      process.exitCode = exploreWithin(exploreMachine(loaded.machine, loaded.samples), options, output);
+      const loadedMachine = await loadMachine({ ...options, ...moduleAndExport(machine) });
+      process.exitCode = exploreWithin(exploreMachine(loadedMachine.machine, loadedMachine.samples), options, output);
       return;
     }
     if (world === 'discovery') {
@@ -91,17 +91,19 @@ const subjectsByFlag: Readonly<Record<string, readonly Subject[]>> = {
 };
 
 /** @throws ChartpilotError FLAG_INVALID if a flag would have no effect */
-function refuseFlagsWithoutEffect(command: Command, subject: Subject): void {
+function rejectFlagsWithoutEffect(command: Command, subject: Subject): void {
   const { options } = command;
-  const misplaced = options.find((option) => {
+  const misplacedOption = options.find((option) => {
     const validSubjects = subjectsByFlag[option.attributeName()];
     return validSubjects?.includes(subject) === false && command.getOptionValueSource(option.attributeName()) === 'cli';
   });
-  if (misplaced === undefined) return;
-  const applicable = options.filter((option) => subjectsByFlag[option.attributeName()]?.includes(subject) === true);
+  if (misplacedOption === undefined) return;
+  const applicableOptions = options.filter(
+    (option) => subjectsByFlag[option.attributeName()]?.includes(subject) === true,
+  );
   const subjectFlag = subject === 'machine' ? '--machine' : `--world ${subject}`;
-  throw new ChartpilotError('FLAG_INVALID', `${misplaced.long} cannot be used with ${subjectFlag}`, {
-    hint: `Flags of ${subjectFlag}: ${applicable.map(({ long }) => long).join(', ')}, --limit, --minutes, --trace and --format`,
+  throw new ChartpilotError('FLAG_INVALID', `${misplacedOption.long} cannot be used with ${subjectFlag}`, {
+    hint: `Flags of ${subjectFlag}: ${applicableOptions.map(({ long }) => long).join(', ')}, --limit, --minutes, --trace and --format`,
   });
 }
 

@@ -44,7 +44,7 @@ export function injectCommand({ out, error }: CommandStreams = processStreams): 
       'Add the sidecar to the pods of manifests, as the webhook does in a cluster, and print them. Documents without pods are printed ' +
         'byte for byte. If a manifest cannot be injected, nothing is printed, so that no pod is applied without its sidecar.',
     )
-    .requiredOption('-f, --filename <file>', 'Manifests in YAML or JSON; - is standard input; repeatable', collected)
+    .requiredOption('-f, --filename <file>', 'Manifests in YAML or JSON; - is standard input; repeatable', appendValue)
     .requiredOption('--valuesFile <file>', 'Values of the injector: key values of ConfigMap istio-sidecar-injector')
     .option('--injectConfigFile <file>', 'Settings of the injector: key config of ConfigMap istio-sidecar-injector')
     .option('--meshConfigFile <file>', 'Mesh configuration: key mesh of ConfigMap istio')
@@ -76,7 +76,7 @@ function namespaceOf(value: string): string {
   throw new InvalidArgumentError(mustBe('a namespace', value).message);
 }
 
-function collected(value: string, previousValues: readonly string[] = []): readonly string[] {
+function appendValue(value: string, previousValues: readonly string[] = []): readonly string[] {
   return [...previousValues, value];
 }
 
@@ -98,10 +98,10 @@ async function injectFiles(flags: InjectFlags, { out, error }: CommandStreams): 
   const injector = await injectorOf(flags, fileLimit, report);
   if (injector === undefined) return exitCodes.invalid;
   let hasFailed = false;
-  const all = await withGoTemplates(injector, (ready) =>
-    texts.map(({ file, text }) => ({ file, manifests: injectManifests(text, ready, flags.namespace) })),
+  const injectedTexts = await withGoTemplates(injector, (readyInjector) =>
+    texts.map(({ file, text }) => ({ file, manifests: injectManifests(text, readyInjector, flags.namespace) })),
   );
-  const injected = all.map(({ file, manifests: { text: injectedText, errors, skipped } }) => {
+  const injectedStreams = injectedTexts.map(({ file, manifests: { text: injectedText, errors, skipped } }) => {
     const locationOf = ({ line, object }: ManifestMessage): string => `${file}:${line}: ${object}`;
     for (const message of errors) report(locationOf(message), message.message);
     for (const message of skipped)
@@ -110,12 +110,14 @@ async function injectFiles(flags: InjectFlags, { out, error }: CommandStreams): 
     return injectedText;
   });
   if (hasFailed) return exitCodes.invalid;
-  out(joinStreams(injected));
+  out(joinStreams(injectedStreams));
   return 0;
 }
 
 function joinStreams(streams: readonly string[]): string {
-  return streams.reduce((all, next) => `${all}${all.endsWith('\n') ? '' : '\n'}---\n${next}`);
+  return streams.reduce(
+    (joinedText, streamText) => `${joinedText}${joinedText.endsWith('\n') ? '' : '\n'}---\n${streamText}`,
+  );
 }
 
 async function textOf(file: string, limit: ByteLimit): Promise<E.Either<string, string>> {
@@ -132,10 +134,10 @@ async function textOf(file: string, limit: ByteLimit): Promise<E.Either<string, 
 async function injectorOf(
   flags: InjectFlags,
   limit: ByteLimit,
-  report: (place: string, message: string) => void,
+  report: (location: string, message: string) => void,
 ): Promise<SidecarInjector | undefined> {
   let isValid = true;
-  const read = async <T>(
+  const readOption = async <T>(
     flag: string,
     file: string | undefined,
     decode: (text: string) => E.Either<string, T>,
@@ -143,17 +145,19 @@ async function injectorOf(
     if (file === undefined) return undefined;
     const text = await textOf(file, limit);
     if (E.isLeft(text)) report(`${flag} ${file}`, text.left);
-    const decoded = E.isRight(text) ? decode(text.right) : undefined;
-    if (decoded !== undefined && E.isLeft(decoded)) report(`${flag} ${file}`, decoded.left);
-    if (decoded !== undefined && E.isRight(decoded)) return decoded.right;
+    const decodeResult = E.isRight(text) ? decode(text.right) : undefined;
+    if (decodeResult !== undefined && E.isLeft(decodeResult)) report(`${flag} ${file}`, decodeResult.left);
+    if (decodeResult !== undefined && E.isRight(decodeResult)) return decodeResult.right;
     isValid = false;
     return undefined;
   };
-  const values = await read('--valuesFile', flags.valuesFile, (text) => describeErrors(decodeWrittenValues(text)));
-  const config = await read('--injectConfigFile', flags.injectConfigFile, (text) =>
+  const values = await readOption('--valuesFile', flags.valuesFile, (text) =>
+    describeErrors(decodeWrittenValues(text)),
+  );
+  const config = await readOption('--injectConfigFile', flags.injectConfigFile, (text) =>
     describeErrors(decodeInjectionConfig(text)),
   );
-  const mesh = (await read('--meshConfigFile', flags.meshConfigFile, decodedMesh)) ?? defaultMeshConfig;
+  const mesh = (await readOption('--meshConfigFile', flags.meshConfigFile, decodedMesh)) ?? defaultMeshConfig;
   for (const warning of config?.warnings ?? []) report('--injectConfigFile', describeFieldErrors([warning]));
   if (!isValid || values === undefined) return undefined;
   const wasm = installedGoTemplates();
@@ -166,10 +170,10 @@ async function injectorOf(
 }
 
 function decodedMesh(text: string): E.Either<string, MeshConfig> {
-  const read = readMeshConfig('mesh', text);
-  return E.isRight(read) ? E.right(read.right.mesh) : E.left(read.left.map(problemText).join('; '));
+  const readResult = readMeshConfig('mesh', text);
+  return E.isRight(readResult) ? E.right(readResult.right.mesh) : E.left(readResult.left.map(problemText).join('; '));
 }
 
-function describeErrors<T>(decoded: Decoded<T>): E.Either<string, T> {
-  return E.isRight(decoded) ? decoded : E.left(describeFieldErrors(decoded.left));
+function describeErrors<T>(decodeResult: Decoded<T>): E.Either<string, T> {
+  return E.isRight(decodeResult) ? decodeResult : E.left(describeFieldErrors(decodeResult.left));
 }

@@ -92,12 +92,13 @@ async function run(name: string, setFlags: GivenFlags, flags: LogFlags): Promise
   }
 }
 
-async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<number> {
-  if (order.cleanupOnly) await removeInterception(order, terminal);
-  else if (!order.skipRuleApply) await applyInterception(order, terminal);
-  if (order.cleanupOnly || !order.runValidation || order.dryRun) return 0;
-  if (order.networkNamespace !== undefined) return validateWithin(order.networkNamespace, order);
-  await validateInterception(order);
+async function carryOut(interceptionOrder: InterceptionOrder, terminal: Terminal): Promise<number> {
+  if (interceptionOrder.cleanupOnly) await removeInterception(interceptionOrder, terminal);
+  else if (!interceptionOrder.skipRuleApply) await applyInterception(interceptionOrder, terminal);
+  if (interceptionOrder.cleanupOnly || !interceptionOrder.runValidation || interceptionOrder.dryRun) return 0;
+  if (interceptionOrder.networkNamespace !== undefined)
+    return validateWithin(interceptionOrder.networkNamespace, interceptionOrder);
+  await validateInterception(interceptionOrder);
   terminal.log('redirection.verified');
   return 0;
 }
@@ -137,7 +138,7 @@ function terminal(name: string, flags: LogFlags): Terminal {
 }
 
 function outerAddresses(networkNamespace: string | undefined): string[] | undefined {
-  const interfaces = networkNamespace === undefined ? networkInterfaces() : interfacesWithin(networkNamespace);
+  const interfaces = networkNamespace === undefined ? networkInterfaces() : listInterfacesOfNamespace(networkNamespace);
   if (interfaces === undefined) return undefined;
   return Object.values(interfaces)
     .flatMap((entries) => entries ?? [])
@@ -145,7 +146,7 @@ function outerAddresses(networkNamespace: string | undefined): string[] | undefi
     .map(({ address }) => address);
 }
 
-function interfacesWithin(networkNamespace: string): NodeJS.Dict<NetworkInterfaceInfo[]> | undefined {
+function listInterfacesOfNamespace(networkNamespace: string): NodeJS.Dict<NetworkInterfaceInfo[]> | undefined {
   const print = 'process.stdout.write(JSON.stringify(require("node:os").networkInterfaces()))';
   try {
     const { stdout } = execaSync('nsenter', [`--net=${networkNamespace}`, '--', process.execPath, '-e', print], {

@@ -35,12 +35,12 @@ export function addProxyFlags(command: Command): Command {
     .option('--restartPolicy <policy>', 'If Envoy exits: retry (default) or exit')
     .option('--watchBinary <on|off>', 'Hot restart when the Envoy binary changes; off: only on POST /upgrade')
     .option('--hotRestart <on|off>', 'Use hot restart; off: drain and start again (default on)');
-  for (const flag of rareFlags) command.addOption(new Option(flag).hideHelp());
+  for (const flag of rarelyUsedFlags) command.addOption(new Option(flag).hideHelp());
   return command;
 }
 
 /** Rarely needed; accepted for compatibility. */
-const rareFlags = [
+const rarelyUsedFlags = [
   '--proxyComponentLogLevel <levels>',
   '--outlierLogPath <file>',
   '--statsdUdpAddress <host:port>',

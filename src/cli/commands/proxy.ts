@@ -80,7 +80,7 @@ export async function prepareProxy(args: readonly string[], flags: CommandFlags)
   const options = await withCloudMetadata(
     await withStatsdAddress(resolveProxyOptions({ role, flags, env: process.env })),
   );
-  const { log, unwritten } = loggerFromFlags(flags, envoyScopeLevel(options));
+  const { log, countUnwrittenLines } = loggerFromFlags(flags, envoyScopeLevel(options));
   logWarnings(log);
   if (noAddress !== undefined) log.write(noAddress);
   log.info('agent.started', { version: versionLine(), role, pid: process.pid });
@@ -89,7 +89,7 @@ export async function prepareProxy(args: readonly string[], flags: CommandFlags)
   log.info('agent.config', redactTokens(proxyConfigToJson(options.config)));
   const unknownFlags = unknownFlagsOf(addProxyCommandFlags(new Command()), args);
   if (unknownFlags.length > 0) log.warn('option.unknown', { flags: unknownFlags });
-  return { role, options, log, unwritten };
+  return { role, options, log, unwritten: countUnwrittenLines };
 }
 
 async function proxy(
@@ -103,8 +103,8 @@ async function proxy(
   const binary = options.runsEnvoy ? await envoyFor(options, log) : '';
   const { runDir } = options;
   // The older agent still writes to its own file.
-  const succeeds = succession !== undefined;
-  const trace = succeeds && flags.trace ? { trace: `${flags.trace}.${process.pid}` } : {};
+  const isSuccessor = succession !== undefined;
+  const trace = isSuccessor && flags.trace ? { trace: `${flags.trace}.${process.pid}` } : {};
   const recording = openRecording({
     program: 'pilot-agent',
     machines: [agentMachine],
@@ -114,9 +114,12 @@ async function proxy(
   });
   succession?.booted();
   try {
-    const unwrittenLines = () => ({ log: unwritten(), trace: recording.unwritten() });
+    const unwrittenLines = () => ({ log: unwritten(), trace: recording.countUnwrittenLines() });
     const traceLevel = recording.level;
-    return await runWith({ options, binary, log, unwrittenLines, traceLevel, succeeds, ...recording }, flags.trace);
+    return await runAgentWithTrace(
+      { options, binary, log, unwrittenLines, traceLevel, succeeds: isSuccessor, ...recording },
+      flags.trace,
+    );
   } finally {
     await recording.close();
   }
@@ -131,7 +134,7 @@ async function envoyFor({ binaryPath }: ProxyOptions, log: Logger): Promise<stri
   return envoy.path;
 }
 
-async function runWith(program: Parameters<typeof runAgent>[0], trace: string | undefined): Promise<number> {
+async function runAgentWithTrace(program: Parameters<typeof runAgent>[0], trace: string | undefined): Promise<number> {
   const { exitCode, trouble } = await runAgent(program);
   if (trouble.length === 0) return exitCode;
   const [headline, ...details] = trouble;

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { mustBe, notAllowed, unknownValue } from '../../model/fields/violation.ts';
+import { disallowedValue, mustBe, unknownValue } from '../../model/fields/violation.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { optionError } from '../../runtime/option-errors.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
@@ -20,7 +20,7 @@ export interface RequestTarget {
 }
 
 /** The action throws ChartpilotError. */
-export function requestCommand(target: RequestTarget, print: (text: string) => void = printOut): Command {
+export function requestCommand(target: RequestTarget, print: (text: string) => void = writeStdout): Command {
   const command = new Command('request')
     .summary(`Send an HTTP request to ${target.target}`)
     .description(
@@ -41,7 +41,7 @@ export function requestCommand(target: RequestTarget, print: (text: string) => v
   }
   if (target.acceptsFrom) addFromFlag(command);
   return command.action(async (method: string, path: string, body: string | undefined, flags: RequestFlags) => {
-    if (addressPattern.test(path)) throw addressAsPath(target, method, path);
+    if (addressPattern.test(path)) throw addressAsPathError(target, method, path);
     const { debugPort, from } = flags;
     const port = debugPort === undefined ? target.defaultPort : allowedPort(debugPort, target.allowedPorts);
     const { origin } = programUrl(from ?? `${target.host}:${port}`, '/');
@@ -61,7 +61,11 @@ interface RequestFlags {
 }
 
 /** The error for `request GET http://HOST:PORT/PATH`, with the command that does it. */
-function addressAsPath({ acceptsFrom, allowedPorts }: RequestTarget, method: string, path: string): ChartpilotError {
+function addressAsPathError(
+  { acceptsFrom, allowedPorts }: RequestTarget,
+  method: string,
+  path: string,
+): ChartpilotError {
   const url = URL.parse(path.includes('://') ? path : `http://${path}`);
   const flag = acceptsFrom
     ? `--from ${url?.host || 'HOST:PORT'}`
@@ -79,7 +83,7 @@ function allowedPort(text: string, acceptedPorts: readonly number[]): number {
 
 async function responseBody(url: URL, method: string, body: string | undefined, hint: string): Promise<string> {
   if (body !== undefined && /^(get|head)$/i.test(method)) {
-    const violation = notAllowed(`must be omitted with method ${method.toUpperCase()}`);
+    const violation = disallowedValue(`must be omitted with method ${method.toUpperCase()}`);
     throw optionError('[body]', violation, { hint: 'Use POST or PUT, or omit the body.' });
   }
   const { status, text } = await requestProgram({ url, method, body, hint });
@@ -89,6 +93,6 @@ async function responseBody(url: URL, method: string, body: string | undefined, 
   return text;
 }
 
-function printOut(text: string): void {
+function writeStdout(text: string): void {
   standardOutput.print(text.endsWith('\n') || text === '' ? text : `${text}\n`);
 }

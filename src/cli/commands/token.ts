@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { defaultAudience, issueToken, localTokenFile, localTokenKey } from '../../discovery/xds/access/local-tokens.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
-import { missing, mustBe, outOfRange } from '../../model/fields/violation.ts';
+import { missingValue, mustBe, outOfRange } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { optionError } from '../../runtime/option-errors.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
@@ -37,7 +37,7 @@ export function tokenCommand(print: (text: string) => void = (text) => standardO
     ],
   }).action(async (account: string, { dir = process.env.SELF_SIGNED_CA_DIR, ttl, audience }: TokenFlags) => {
     if (dir === undefined || dir === '') {
-      throw optionError('--dir', missing('without SELF_SIGNED_CA_DIR'), {
+      throw optionError('--dir', missingValue('without SELF_SIGNED_CA_DIR'), {
         hint: 'Set it to the directory of the key.',
       });
     }
@@ -49,8 +49,8 @@ export function tokenCommand(print: (text: string) => void = (text) => standardO
     const key = localTokenKey(join(dir, localTokenFile));
     try {
       if (otherParts.length > 0) throw new RangeError('more than one slash');
-      const order = { namespace, serviceAccount, audience, ttlSeconds: Math.floor(ttlMs / 1000) };
-      print(`${await issueToken(key, order, new Date())}\n`);
+      const tokenOrder = { namespace, serviceAccount, audience, ttlSeconds: Math.floor(ttlMs / 1000) };
+      print(`${await issueToken(key, tokenOrder, new Date())}\n`);
     } catch (error) {
       const violation = mustBe('NAMESPACE/SERVICEACCOUNT', account, { hint: messageOf(error) });
       throw optionError('<namespace/serviceAccount>', violation, { cause: error });

@@ -63,15 +63,15 @@ export function traceCommand(output: CommandOutput): Command {
     ],
   }).action(
     async (paths: readonly string[], { summary, otlp, merge, attach, token, runDir, ...options }: TraceFlags) => {
-      const to = { out: printOut, error: output.error };
+      const traceOutput = { out: writeStdout, error: output.error };
       const headers = process.env.OTEL_EXPORTER_OTLP_HEADERS;
-      const sending = headers === undefined ? {} : { headers };
-      refuseIgnoredFlags({ summary, otlp, merge, attach, token, runDir, ...options });
-      if (attach !== undefined) return followTrace(paths, attach, { otlp, token, runDir }, to, sending);
+      const sendOptions = headers === undefined ? {} : { headers };
+      rejectIgnoredFlags({ summary, otlp, merge, attach, token, runDir, ...options });
+      if (attach !== undefined) return followTrace(paths, attach, { otlp, token, runDir }, traceOutput, sendOptions);
       if (paths.length === 0) throw new ChartpilotError('FLAG_INVALID', 'missing trace file');
       if (merge !== undefined) {
         const { mergeInto } = await import('../../debugger/merge/merge-command.ts');
-        return mergeInto(merge, paths, to);
+        return mergeInto(merge, paths, traceOutput);
       }
       if (paths.length > 1) {
         throw new ChartpilotError(
@@ -80,9 +80,9 @@ export function traceCommand(output: CommandOutput): Command {
         );
       }
       const [path = ''] = paths;
-      if (otlp === undefined) return (summary === true ? printSummary : printTrace)(path, options, to);
+      if (otlp === undefined) return (summary === true ? printSummary : printTrace)(path, options, traceOutput);
       const { exportOtlp } = await import('../../debugger/otlp/otlp-command.ts');
-      return exportOtlp(path, otlp, to, sending);
+      return exportOtlp(path, otlp, traceOutput, sendOptions);
     },
   );
 }
@@ -91,8 +91,8 @@ async function followTrace(
   paths: readonly string[],
   attach: string,
   { otlp, token = process.env.CHARTPILOT_TOKEN, runDir }: Pick<TraceFlags, 'otlp' | 'token' | 'runDir'>,
-  to: TraceOutput,
-  sending: SendOptions,
+  traceOutput: TraceOutput,
+  sendOptions: SendOptions,
 ): Promise<void> {
   if (paths.length > 0 || otlp === undefined) {
     throw new ChartpilotError('FLAG_INVALID', '--attach requires --otlp ADDRESS and no trace file', {
@@ -103,13 +103,13 @@ async function followTrace(
   const { liveSource } = await import('../../debugger/visualize/live-source.ts');
   const { followOtlp } = await import('../../debugger/otlp/live-otlp.ts');
   const access = { ...(token && { token }), ...(runDir !== undefined && { runDir }) };
-  return followOtlp(liveSource(parseLiveAddress(attach), access), otlp, to, sending);
+  return followOtlp(liveSource(parseLiveAddress(attach), access), otlp, traceOutput, sendOptions);
 }
 
 const printingFlags = ['actor', 'kind', 'from', 'to', 'why'] as const;
 
 /** @throws ChartpilotError FLAG_INVALID for a flag that would be ignored */
-function refuseIgnoredFlags(flags: TraceFlags): void {
+function rejectIgnoredFlags(flags: TraceFlags): void {
   const mode = (['summary', 'otlp', 'merge'] as const).find((name) => flags[name] !== undefined);
   const ignoredFlag = mode === undefined ? undefined : printingFlags.find((name) => flags[name] !== undefined);
   if (ignoredFlag !== undefined) {
@@ -118,9 +118,9 @@ function refuseIgnoredFlags(flags: TraceFlags): void {
       `--${ignoredFlag} cannot be used with --${mode}, which reads the whole trace`,
     );
   }
-  const live = (['token', 'runDir'] as const).find((name) => flags[name] !== undefined);
-  if (flags.attach === undefined && live !== undefined) {
-    throw new ChartpilotError('FLAG_INVALID', `--${live} requires --attach HOST:PORT`);
+  const liveFlag = (['token', 'runDir'] as const).find((name) => flags[name] !== undefined);
+  if (flags.attach === undefined && liveFlag !== undefined) {
+    throw new ChartpilotError('FLAG_INVALID', `--${liveFlag} requires --attach HOST:PORT`);
   }
 }
 
@@ -146,7 +146,7 @@ function kindsIn(text: string, previousKinds: readonly TraceRecord['kind'][] = [
   return [...previousKinds, ...kinds];
 }
 
-async function printOut(text: string): Promise<void> {
+async function writeStdout(text: string): Promise<void> {
   standardOutput.print(text);
-  await standardOutput.whenEmpty();
+  await standardOutput.waitUntilEmpty();
 }

@@ -31,7 +31,7 @@ interface ValidateFlags {
 
 const standardInput = '-';
 /** 1 means invalid objects. */
-const unwritten = 3;
+const outputErrorCode = 3;
 
 export interface CommandStreams {
   readonly out: (text: string) => void;
@@ -67,7 +67,7 @@ export function validateCommand(streams: CommandStreams = processStreams): Comma
       ['3', 'the result cannot be written'],
     ],
   }).action(async (paths: string[], flags: ValidateFlags) => {
-    setOutputFailureCode(unwritten);
+    setOutputFailureCode(outputErrorCode);
     process.exitCode = await validate(paths, flags, streams);
   });
 }
@@ -108,7 +108,7 @@ async function validate(
     );
   else {
     for (const problem of problems) out(`${problemText(problem)}\n`);
-    for (const note of validation.notes) error(`note: ${visibleLine(note)}\n`);
+    for (const noteText of validation.notes) error(`note: ${visibleLine(noteText)}\n`);
     for (const reason of unreadablePaths) error(`pilot-discovery: ${reason}\n`);
     error(`${summary(validation, problems)}\n`);
   }
@@ -145,10 +145,10 @@ async function readMesh(file: string, limit: ByteLimit): Promise<MeshFile> {
   } catch (error) {
     return { ...noMeshConfig, unreadable: [`--meshConfig ${file}: ${messageOf(error)}`] };
   }
-  const read = readMeshConfig(file, content);
-  if (E.isLeft(read)) return { ...noMeshConfig, problems: read.left };
+  const readResult = readMeshConfig(file, content);
+  if (E.isLeft(readResult)) return { ...noMeshConfig, problems: readResult.left };
   const text = { file, text: content };
-  return { config: read.right.mesh, isRead: true, text, problems: read.right.warnings, unreadable: [] };
+  return { config: readResult.right.mesh, isRead: true, text, problems: readResult.right.warnings, unreadable: [] };
 }
 
 interface NetworksFile {
@@ -166,9 +166,9 @@ async function readNetworks(file: string, limit: ByteLimit): Promise<NetworksFil
   } catch (error) {
     return { ...noNetworks, unreadable: [`--networksConfig ${file}: ${messageOf(error)}`] };
   }
-  const read = readMeshNetworks(file, content);
-  if (E.isLeft(read)) return { ...noNetworks, problems: read.left };
-  return { config: read.right.networks, problems: read.right.warnings, unreadable: [] };
+  const readResult = readMeshNetworks(file, content);
+  if (E.isLeft(readResult)) return { ...noNetworks, problems: readResult.left };
+  return { config: readResult.right.networks, problems: readResult.right.warnings, unreadable: [] };
 }
 
 function summary({ objects, files }: Validation, problems: readonly Problem[]): string {

@@ -30,14 +30,14 @@ export function waitCommand(print: (line: string) => void = (line) => standardEr
     ],
   }).action(async (flags: WaitFlags) => {
     const { timeoutSeconds, requestTimeoutMillis, periodMillis, url } = flags;
-    const limitMs = integer('--timeoutSeconds', timeoutSeconds, 0) * 1000;
-    const requestLimitMs = integer('--requestTimeoutMillis', requestTimeoutMillis, 1);
-    const periodMs = integer('--periodMillis', periodMillis, 1);
+    const limitMs = parseInteger('--timeoutSeconds', timeoutSeconds, 0) * 1000;
+    const requestLimitMs = parseInteger('--requestTimeoutMillis', requestTimeoutMillis, 1);
+    const periodMs = parseInteger('--periodMillis', periodMillis, 1);
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
       throw optionError('--url', mustBe('an http:// or https:// URL', url));
     }
     print(`Waiting for Envoy proxy to be ready (timeout: ${timeoutSeconds} seconds)...`);
-    await untilReady(url, { limitMs, requestLimitMs, periodMs });
+    await waitUntilReady(url, { limitMs, requestLimitMs, periodMs });
     print('Envoy is ready!');
   });
 }
@@ -49,13 +49,13 @@ interface Limits {
 }
 
 /** A new Envoy is not ready, so the first request is sent after one period. */
-async function untilReady(url: string, { limitMs, requestLimitMs, periodMs }: Limits): Promise<void> {
+async function waitUntilReady(url: string, { limitMs, requestLimitMs, periodMs }: Limits): Promise<void> {
   const deadline = performance.now() + limitMs;
   let lastProblem = 'no request was sent';
   while (performance.now() < deadline) {
     await sleep(Math.min(periodMs, Math.max(0, deadline - performance.now())));
     if (performance.now() >= deadline) break;
-    const problem = await whyNotReady(url, requestLimitMs);
+    const problem = await describeNotReadyReason(url, requestLimitMs);
     if (problem === undefined) return;
     lastProblem = problem;
   }
@@ -69,7 +69,7 @@ async function untilReady(url: string, { limitMs, requestLimitMs, periodMs }: Li
   );
 }
 
-async function whyNotReady(url: string, limitMs: number): Promise<string | undefined> {
+async function describeNotReadyReason(url: string, limitMs: number): Promise<string | undefined> {
   try {
     const { status, body } = await fetch(url, { signal: AbortSignal.timeout(limitMs) });
     await body?.cancel();
@@ -79,8 +79,8 @@ async function whyNotReady(url: string, limitMs: number): Promise<string | undef
   }
 }
 
-function integer(flag: string, text: string, min: number): number {
+function parseInteger(flag: string, text: string, minValue: number): number {
   const value = Number(text);
-  if (/^\d{1,9}$/.test(text) && value >= min) return value;
-  throw optionError(flag, outOfRange(`an integer >= ${min}`, text));
+  if (/^\d{1,9}$/.test(text) && value >= minValue) return value;
+  throw optionError(flag, outOfRange(`an integer >= ${minValue}`, text));
 }

@@ -1,21 +1,21 @@
 import type { Command, Option } from 'commander';
 
 /** Flags for which an empty value has a meaning: no address, no registry, no port. */
-const mayBeEmpty: ReadonlySet<string> = new Set([
+const flagsAllowingEmpty: ReadonlySet<string> = new Set([
   ...['--registries', '--grpcAddr', '--httpAddr', '--monitoringAddr', '--secureGRPCAddr', '--httpsAddr'],
 ]);
 /** Placeholders of flags whose empty value is an empty list. */
-const lists = /<(ports|uids|gids|nics|ranges)>/;
+const listPlaceholder = /<(ports|uids|gids|nics|ranges)>/;
 
 export function isEmptyAllowed({ long, flags }: Option): boolean {
-  return mayBeEmpty.has(long ?? '') || lists.test(flags);
+  return flagsAllowingEmpty.has(long ?? '') || listPlaceholder.test(flags);
 }
 
 /** Reports flags with several different values, of which commander uses the last, and empty values, which count as unset. */
 export function reportFlagValues(program: Command, report: (message: string) => void): void {
   for (const command of [program, ...program.commands]) {
     const values = new Map<Option, string[]>();
-    const collected = new Map<Option, readonly unknown[]>();
+    const collectedValues = new Map<Option, readonly unknown[]>();
     for (const option of command.options) {
       if (!option.required && !option.optional) continue;
       command.on(`option:${option.name()}`, (value: string | null) => {
@@ -23,8 +23,8 @@ export function reportFlagValues(program: Command, report: (message: string) => 
         const list: unknown = command.getOptionValue(option.attributeName());
         if (!Array.isArray(list)) return;
         // A collecting flag keeps earlier values; other flags keep only the last.
-        const previousValue = collected.get(option);
-        collected.set(option, list);
+        const previousValue = collectedValues.get(option);
+        collectedValues.set(option, list);
         if (
           previousValue !== undefined &&
           previousValue.length < list.length &&

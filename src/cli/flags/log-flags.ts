@@ -1,15 +1,15 @@
 import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Command, Option } from 'commander';
-import { malformed, mustBe } from '../../model/fields/violation.ts';
+import { malformedValue, mustBe } from '../../model/fields/violation.ts';
 import { type ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { optionError } from '../../runtime/option-errors.ts';
 import type { LineSink, SinkLines } from '../../runtime/output/line-sink.ts';
 import { createLogger, type Logger } from '../../runtime/output/log.ts';
 import { parseLogLevels } from '../../runtime/output/log-levels.ts';
-import { scopesInWords, unknownScopes } from '../../runtime/output/log-scopes.ts';
+import { describeScopes, unknownScopes } from '../../runtime/output/log-scopes.ts';
 import { pathErrorIn } from '../../runtime/output/outlet.ts';
-import { appendTo, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
+import { openAppendingSink, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 
 export interface LogFlags {
   readonly log_output_level: string;
@@ -31,9 +31,9 @@ export function addLogFlags(command: Command): Command {
 
 /** Adds hidden log flags to a command without a log, because every command accepts and checks them. */
 export function acceptLogFlags(command: Command): void {
-  const existingFlags = new Set(command.options.map(({ long }) => long));
+  const definedFlags = new Set(command.options.map(({ long }) => long));
   for (const option of addLogFlags(new Command()).options)
-    if (!existingFlags.has(option.long)) command.addOption(option.hideHelp());
+    if (!definedFlags.has(option.long)) command.addOption(option.hideHelp());
   // `proxy` checks these flags when it opens its log.
   if (command.name() !== 'proxy') command.hook('preAction', () => checkLogFlags(command.opts<LogFlags>()));
 }
@@ -60,21 +60,21 @@ const standardStreams: ReadonlySet<string> = new Set(['stdout', 'stderr']);
 
 export interface ProgramLog {
   readonly log: Logger;
-  unwritten(): SinkLines;
+  countUnwrittenLines(): SinkLines;
 }
 
 /**
- * @param quieter levels for scopes that the flags do not set, such as `envoy:debug`
+ * @param defaultScopeLevels levels for scopes that the flags do not set, such as `envoy:debug`
  * @throws ChartpilotError FLAG_INVALID
  */
-export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
+export function loggerFromFlags(flags: LogFlags, defaultScopeLevels = ''): ProgramLog {
   const sink = sinkOf(flags.log_target);
-  const log = loggerTo(sink, flags, quieter);
+  const log = loggerTo(sink, flags, defaultScopeLevels);
   reportUnknownScopes(flags, log);
-  logLosses(sink, 'log', log);
+  reportLostLines(sink, 'log', log);
   // Envoy's access logs are written to standard output, independently of the log.
-  if (sink !== standardOutput) logLosses(standardOutput, 'standard output', log);
-  return { log, unwritten: () => sumOf(sink === standardOutput ? [sink] : [sink, standardOutput]) };
+  if (sink !== standardOutput) reportLostLines(standardOutput, 'standard output', log);
+  return { log, countUnwrittenLines: () => sumOf(sink === standardOutput ? [sink] : [sink, standardOutput]) };
 }
 
 function reportUnknownScopes(
@@ -90,17 +90,17 @@ function reportUnknownScopes(
   for (const [flag, scopes] of Object.entries(scopesByFlag)) {
     const unknownNames = unknownScopes(scopes);
     if (unknownNames.length === 0) continue;
-    log.warn('log.scopeUnknown', { flag, scopes: unknownNames.join(', '), known: scopesInWords() });
+    log.warn('log.scopeUnknown', { flag, scopes: unknownNames.join(', '), known: describeScopes() });
   }
 }
 
 function sumOf(sinks: readonly LineSink[]): SinkLines {
-  const lines = sinks.map((sink) => sink.lines);
-  const sum = (key: keyof SinkLines): number => lines.reduce((all, sinkLines) => all + sinkLines[key], 0);
+  const linesOfSinks = sinks.map((sink) => sink.lines);
+  const sum = (key: keyof SinkLines): number => linesOfSinks.reduce((total, sinkLines) => total + sinkLines[key], 0);
   return { lost: sum('lost'), waiting: sum('waiting') };
 }
 
-export function logLosses(sink: LineSink, output: string, log: Logger): void {
+export function reportLostLines(sink: LineSink, output: string, log: Logger): void {
   sink.listen({
     recovered: (loss) => {
       if (loss === undefined) return;
@@ -114,30 +114,30 @@ export function logLosses(sink: LineSink, output: string, log: Logger): void {
 export function logWarnings(log: Logger): void {
   process.removeAllListeners('warning');
   process.on('warning', ({ message, name }) => {
-    if (!isOfMeasuredMemory(message)) log.warn('node.warning', { name, reason: message });
+    if (!isMeasureMemoryWarning(message)) log.warn('node.warning', { name, reason: message });
   });
 }
 
 /** An operator cannot act on it: the program uses this experimental function deliberately (memory-release.effects.ts). */
-const isOfMeasuredMemory = (message: string): boolean => message.startsWith('vm.measureMemory is an experimental');
+const isMeasureMemoryWarning = (message: string): boolean => message.startsWith('vm.measureMemory is an experimental');
 
-function loggerTo(sink: LineSink, flags: LogFlags, quieter: string): Logger {
+function loggerTo(sink: LineSink, flags: LogFlags, defaultScopeLevels: string): Logger {
   const stackTraceLevel = flags.log_stacktrace_level ?? '';
   try {
     parseLogLevels(stackTraceLevel);
   } catch (error) {
-    throw optionError('--log_stacktrace_level', malformed(messageOf(error), stackTraceLevel));
+    throw optionError('--log_stacktrace_level', malformedValue(messageOf(error), stackTraceLevel));
   }
   try {
     return createLogger({
-      outputLevel: [quieter, flags.log_output_level].filter(Boolean).join(','),
+      outputLevel: [defaultScopeLevels, flags.log_output_level].filter(Boolean).join(','),
       asJson: flags.log_as_json === true,
       ...(flags.log_caller !== undefined && { callers: flags.log_caller }),
       stackTraceLevel,
       write: (line) => sink.write(line),
     });
   } catch (error) {
-    throw optionError('--log_output_level', malformed(messageOf(error), flags.log_output_level));
+    throw optionError('--log_output_level', malformedValue(messageOf(error), flags.log_output_level));
   }
 }
 
@@ -151,7 +151,7 @@ function sinkOf(target: string): LineSink {
   if (target === 'stderr') return standardError;
   const pathError = pathErrorIn(target);
   if (pathError !== undefined) throw unwritableLog(target, pathError);
-  const sink = appendTo(target);
+  const sink = openAppendingSink(target);
   // The log itself cannot report this.
   sink.listen({
     failed: (error) => standardError.write(`cannot write log to ${target}: ${messageOf(error)}\n`),

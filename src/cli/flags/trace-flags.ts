@@ -33,7 +33,7 @@ export interface ProgramRecording {
   readonly access: DebuggerAccess;
   /** `undefined` with `--debugger off`. */
   readonly trace?: TraceEndpoint;
-  unwritten(): SinkLines;
+  countUnwrittenLines(): SinkLines;
   /** Ends the recording; readers receive the remaining records. */
   close(): Promise<void>;
 }
@@ -53,11 +53,11 @@ export function openRecording(options: {
   readonly log: Logger;
 }): ProgramRecording {
   const { program, machines, flags, log } = options;
-  const level = oneOf(levels, '--traceLevel', flags.traceLevel ?? 'standard');
-  const mode: DebuggerMode = oneOf(debuggerModes, '--debugger', flags.debugger ?? 'on');
+  const level = parseChoice(levels, '--traceLevel', flags.traceLevel ?? 'standard');
+  const mode: DebuggerMode = parseChoice(debuggerModes, '--debugger', flags.debugger ?? 'on');
   const file = flags.trace ? openTraceFile(flags.trace, log) : undefined;
   const sinks: TraceSink[] = file === undefined ? [] : [file];
-  const unwritten = (): SinkLines => file?.lines ?? { lost: 0, waiting: 0 };
+  const countUnwrittenLines = (): SinkLines => file?.lines ?? { lost: 0, waiting: 0 };
   const settings = { program, machines, level, omits: level === 'full' ? [] : (options.routine ?? []) };
   const debuggerLog = log.scope('debugger');
   const access = new DebuggerAccess({ runDir: chooseRunDir(options.runDir), log: debuggerLog });
@@ -70,7 +70,7 @@ export function openRecording(options: {
     recorder,
     access,
     ...(trace && { trace }),
-    unwritten,
+    countUnwrittenLines,
     async close() {
       access.removeTokenFiles();
       await trace?.end();
@@ -102,7 +102,7 @@ export function traceListener(file: string, log: Logger): SinkListener {
   };
 }
 
-function oneOf<Value extends string>(values: readonly Value[], flag: string, text: string): Value {
+function parseChoice<Value extends string>(values: readonly Value[], flag: string, text: string): Value {
   const value = values.find((candidate) => candidate === text);
   if (value !== undefined) return value;
   throw optionError(flag, unknownValue(values, text));

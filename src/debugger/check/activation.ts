@@ -30,7 +30,7 @@ export function isActivationInterrupted({ cuts }: Activation, { interruptions }:
   return cuts.some((cut) => interruptions.some((n) => n === 'free' || cut.n === 'free' || n === cut.n));
 }
 
-export function isNumbered({ alphabet }: Contract): boolean {
+export function isNumberedContract({ alphabet }: Contract): boolean {
   return alphabet.some(({ from, to }) => from.hasNumber || to.hasNumber);
 }
 

@@ -59,7 +59,7 @@ export async function checkTraces(
   const results: (CheckedTrace | UnreadableTrace)[] = [];
   for (const path of traces) {
     try {
-      const { result, text } = await checkOne(path, options);
+      const { result, text } = await checkTraceFile(path, options);
       results.push(result);
       if (text !== undefined) out(text);
     } catch (cause) {
@@ -79,13 +79,16 @@ export async function checkTraces(
   return resultKinds.has('departs') ? 1 : 0;
 }
 
-async function checkOne(path: string, options: CheckCommandOptions): Promise<{ result: CheckedTrace; text?: string }> {
+async function checkTraceFile(
+  path: string,
+  options: CheckCommandOptions,
+): Promise<{ result: CheckedTrace; text?: string }> {
   const openedTrace = await openTrace(path);
   try {
     await requireOneProgram(path, openedTrace);
     const diagrams = diagramsFor(openedTrace.header.program, path, options.diagrams);
     if (options.format === 'mermaid')
-      return await drawOne(path, openedTrace, diagrams, options.around ?? defaultContext);
+      return await drawTraceFile(path, openedTrace, diagrams, options.around ?? defaultContext);
     const checker = new TraceChecker(diagrams, openedTrace.header);
     for await (const record of openedTrace.records) checker.feed(record);
     const result = resultOf(path, openedTrace, checker);
@@ -95,15 +98,15 @@ async function checkOne(path: string, options: CheckCommandOptions): Promise<{ r
   }
 }
 
-async function drawOne(
+async function drawTraceFile(
   path: string,
   openedTrace: TraceReading,
   diagrams: readonly Diagram[],
-  around: number,
+  contextSize: number,
 ): Promise<{ result: CheckedTrace; text: string }> {
   const checker = new TraceChecker(diagrams, openedTrace.header);
   const checkedMessages = new CheckedMessages(diagrams, openedTrace.header);
-  const window = new MessageWindow(around);
+  const window = new MessageWindow(contextSize);
   for await (const record of openedTrace.records) {
     const deviations = checker.feed(record);
     const message = checkedMessages.read(record);
@@ -141,13 +144,13 @@ function diagramsFor(program: string, trace: string, diagramsPath: string | unde
 
 function formatResult(result: CheckedTrace, diagrams: readonly Diagram[]): string {
   return [
-    inOneLine(result),
+    resultLine(result),
     ...incompleteLineWarnings({ cutOff: () => result.cutOff }),
     formatReport(result, diagrams),
   ].join('\n');
 }
 
-function inOneLine({ files, verdict, program, startedAt }: CheckedTrace): string {
+function resultLine({ files, verdict, program, startedAt }: CheckedTrace): string {
   const conclusion = verdict === 'accepted' ? 'matches the sequence diagrams' : 'deviates from the sequence diagrams';
   return visibleLine(`${files.join(' + ')}: ${conclusion} (${program}, started ${startedAt})`);
 }
@@ -163,7 +166,7 @@ function formatDrawing(result: CheckedTrace, window: MessageWindow): string {
   ];
   return sequenceMermaid({
     about: [
-      inOneLine(result),
+      resultLine(result),
       `${counts.records} records, ${counts.departures} deviations`,
       ...(counts.lost > 0 ? [`${counts.lost} records are missing from the trace`] : []),
     ],

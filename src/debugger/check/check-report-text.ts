@@ -16,7 +16,7 @@ export function formatDeviation(deviation: Deviation, diagrams: readonly Diagram
     ...before.map((earlierMessage) => `      ${formatMessage(earlierMessage)}`),
     `    ► ${formatMessage(message)}`,
   ];
-  return [headline(deviation), '  trace', ...trace, ...diagramSide(deviation, diagrams)].join('\n');
+  return [headline(deviation), '  trace', ...trace, ...expectedMessageLines(deviation, diagrams)].join('\n');
 }
 
 export function describeDeviation(deviation: Deviation): { headline: string; expected: string[] } {
@@ -76,7 +76,7 @@ function headline({ kind, message, diagram }: Deviation): string {
   }
 }
 
-function diagramSide({ kind, diagram, expected }: Deviation, diagrams: readonly Diagram[]): string[] {
+function expectedMessageLines({ kind, diagram, expected }: Deviation, diagrams: readonly Diagram[]): string[] {
   if (diagram === undefined) return [];
   const lineOf = (file: string, line: number): string =>
     diagrams.find((candidate) => candidate.file === file)?.source[line - 1]?.trim() ?? '';

@@ -168,7 +168,7 @@ export class TraceChecker {
     const kind = this.#kinds.kindOf(message);
     const { occurrences, category } = kind;
     if (occurrences.length === 0 && category !== 'undeclared') {
-      this.#ignore(kind);
+      this.#countIgnored(kind);
       return noDeviation;
     }
     let acceptedCount = 0;
@@ -178,7 +178,7 @@ export class TraceChecker {
       const result = monitor.handleMessage(message, occurrence);
       if (result.accepted) acceptedCount++;
       confirm ??= result.confirm;
-      for (const refusal of result.refusals) deviations.push(this.#outOfOrder(message, monitor, refusal));
+      for (const refusal of result.refusals) deviations.push(this.#outOfOrderDeviation(message, monitor, refusal));
     }
     const isAccepted = acceptedCount > 0;
     // Without this uncertain activation the message would be a deviation, so the activation becomes certain.
@@ -186,14 +186,14 @@ export class TraceChecker {
     if (category === 'undeclared')
       deviations.push({ kind: 'undeclared', message, expected: [], before: [...this.#previousMessages] });
     else if (isAccepted) this.#counts.accepted++;
-    else if (category !== 'declared') this.#ignore(kind);
+    else if (category !== 'declared') this.#countIgnored(kind);
     else if (deviations.length === 0) deviations.push(this.#unexpectedMessage(message, kind));
     if (category === 'declared' || deviations.length > 0)
       this.#previousMessages = [...this.#previousMessages.slice(1 - maxPreviousMessages), message];
     return deviations;
   }
 
-  #ignore({ category, unknownActors }: MessageKind): void {
+  #countIgnored({ category, unknownActors }: MessageKind): void {
     if (category === 'declared' || category === 'undeclared') return;
     this.#counts[category]++;
     for (const name of unknownActors) {
@@ -202,7 +202,7 @@ export class TraceChecker {
     }
   }
 
-  #outOfOrder(message: Message, monitor: DiagramMonitor, refusal: RefusedMessage): Deviation {
+  #outOfOrderDeviation(message: Message, monitor: DiagramMonitor, refusal: RefusedMessage): Deviation {
     const { expected, n, startedAt, lastAccepted } = refusal;
     const file = monitor.contract.diagram.file;
     return {
@@ -215,15 +215,17 @@ export class TraceChecker {
   }
 
   #unexpectedMessage(message: Message, kind: MessageKind): Deviation {
-    const speaking = kind.occurrences.filter(([, { steps }]) => steps.length > 0);
-    const [monitor, { steps }] = speaking[0]!;
+    const matchingOccurrences = kind.occurrences.filter(([, { steps }]) => steps.length > 0);
+    const [monitor, { steps }] = matchingOccurrences[0]!;
     const { symbol, n } = steps[0]!;
     const line = monitor.contract.alphabet[symbol]!.lines[0]!;
     return {
       kind: 'unexpected',
       message,
       diagram: { file: expectedMessage(monitor.contract, symbol, line, n).file, line },
-      expected: speaking.flatMap(([other, occurrence]) => other.expected(occurrence.steps.map((step) => step.n))),
+      expected: matchingOccurrences.flatMap(([other, occurrence]) =>
+        other.expectedMessages(occurrence.steps.map((step) => step.n)),
+      ),
       before: [...this.#previousMessages],
     };
   }

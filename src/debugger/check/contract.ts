@@ -66,10 +66,10 @@ export interface Occurrence {
   readonly interruptions: readonly Binding[];
   readonly bindings: readonly Binding[];
   readonly plainSymbols: ReadonlySet<number> | undefined;
-  /** By N: the symbols that need this number (`alone`), and these with the symbols that need no number (`all`). */
+  /** By N: the symbols that need this number (`numbered`), and these with the symbols that need no number (`all`). */
   readonly symbolsByNumber: ReadonlyMap<
     Binding,
-    { readonly alone: ReadonlySet<number>; readonly all: ReadonlySet<number> }
+    { readonly numbered: ReadonlySet<number>; readonly all: ReadonlySet<number> }
   >;
 }
 
@@ -90,7 +90,7 @@ export function occurrenceOf(
     bindings: [...new Set([...numbers, ...interruptions])],
     plainSymbols: numbers.includes('free') ? symbolsAt('free') : undefined,
     symbolsByNumber: new Map(
-      numbers.filter((n) => n !== 'free').map((n) => [n, { alone: symbolsAt(n), all: symbolsAt(n, 'free') }]),
+      numbers.filter((n) => n !== 'free').map((n) => [n, { numbered: symbolsAt(n), all: symbolsAt(n, 'free') }]),
     ),
   };
 }
@@ -103,7 +103,7 @@ function symbolSet({ symbolSets }: Contract, symbols: readonly number[]): Readon
   return cachedSet;
 }
 
-export interface Advance {
+export interface AdvanceResult {
   /**
    * `accepted`: at least one cut accepts the message. `outside`: it is in no cut's alphabet. `refused`: it is in the
    * alphabet and not allowed; `cuts` is empty.
@@ -126,36 +126,36 @@ export function advance(
   cuts: readonly Cut[],
   { plainSymbols, symbolsByNumber }: Occurrence,
   options: AdvanceOptions = {},
-): Advance {
+): AdvanceResult {
   const { mayHaveGaps = false, mayBind = true } = options;
   const { terms } = contract;
-  const next: Cut[] = [];
+  const nextCuts: Cut[] = [];
   let isAccepted = false;
-  let died = false;
+  let hasRefusedCut = false;
   const derive = (term: Term, n: Binding, symbols: ReadonlySet<number>): boolean => {
     const derivedTerms = mayHaveGaps ? terms.afterSkipping(term, symbols) : terms.continuationsAfter(term, symbols);
-    for (const derivedTerm of derivedTerms) next.push({ n, term: derivedTerm });
+    for (const derivedTerm of derivedTerms) nextCuts.push({ n, term: derivedTerm });
     isAccepted ||= derivedTerms.size > 0;
     return derivedTerms.size > 0;
   };
   for (const cut of cuts) {
     // A completed activation has no alphabet.
     if (cut.term === terms.empty) {
-      next.push(cut);
+      nextCuts.push(cut);
       continue;
     }
     const matchingSymbols = cut.n === 'free' ? plainSymbols : (symbolsByNumber.get(cut.n)?.all ?? plainSymbols);
     let isAdvanced = matchingSymbols !== undefined && derive(cut.term, cut.n, matchingSymbols);
     if (cut.n === 'free' && mayBind) {
-      for (const [n, { alone }] of symbolsByNumber) if (derive(cut.term, n, alone)) isAdvanced = true;
+      for (const [n, { numbered }] of symbolsByNumber) if (derive(cut.term, n, numbered)) isAdvanced = true;
     }
     if (isAdvanced) continue;
-    if (matchingSymbols === undefined) next.push(cut);
-    else died = true;
+    if (matchingSymbols === undefined) nextCuts.push(cut);
+    else hasRefusedCut = true;
   }
-  const distinct = distinctCuts(next);
-  if (isAccepted) return { outcome: 'accepted', cuts: distinct };
-  return { outcome: died && distinct.length === 0 ? 'refused' : 'outside', cuts: distinct };
+  const distinctNextCuts = distinctCuts(nextCuts);
+  if (isAccepted) return { outcome: 'accepted', cuts: distinctNextCuts };
+  return { outcome: hasRefusedCut && distinctNextCuts.length === 0 ? 'refused' : 'outside', cuts: distinctNextCuts };
 }
 
 export function expectedAt(contract: Contract, cuts: readonly Cut[]): ExpectedMessage[] {

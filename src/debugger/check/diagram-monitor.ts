@@ -2,7 +2,7 @@ import { type Binding, matchName, type NamePattern } from '../diagram/name-patte
 import {
   type Activation,
   isActivationInterrupted,
-  isNumbered,
+  isNumberedContract,
   positionKey,
   type Uncertainty,
   unnumberedCuts,
@@ -60,19 +60,22 @@ export class DiagramMonitor {
   }
 
   save(): () => void {
-    const live = [...this.#liveActivations].map((activation) => ({ activation, was: { ...activation } }));
+    const savedActivations = [...this.#liveActivations].map((activation) => ({ activation, was: { ...activation } }));
     const counts = { ...this.#counts };
-    const doubt =
+    const savedUncertainty =
       this.#uncertainty === undefined ? undefined : { ...this.#uncertainty, seen: [...this.#uncertainty.seenBindings] };
     return () => {
       this.#liveActivations.clear();
       this.#activationsByNumber.clear();
-      for (const { activation, was } of live) {
+      for (const { activation, was } of savedActivations) {
         this.#liveActivations.add(Object.assign(activation, was));
         this.#index(activation);
       }
       Object.assign(this.#counts, counts);
-      this.#uncertainty = doubt === undefined ? undefined : { ...doubt, seenBindings: new Set(doubt.seen) };
+      this.#uncertainty =
+        savedUncertainty === undefined
+          ? undefined
+          : { ...savedUncertainty, seenBindings: new Set(savedUncertainty.seen) };
     };
   }
 
@@ -83,42 +86,44 @@ export class DiagramMonitor {
   handleMessage(message: Message, occurrence: Occurrence): MessageResult {
     const refusals: RefusedMessage[] = [];
     let isHandled = false;
-    let interrupted = false;
-    const isUnseen = this.#uncertainty !== undefined && this.#takeUnseen(occurrence);
-    const inDoubt: Activation[] = [];
+    let isInterrupted = false;
+    const isUnseenMessage = this.#uncertainty !== undefined && this.#offerToUnseenActivations(occurrence);
+    const uncertainActivations: Activation[] = [];
     for (const activation of this.#affectedActivations(occurrence.bindings)) {
       // If another activation accepted the message, its number does not determine N of this one.
-      const advanced = advance(this.contract, activation.cuts, occurrence, { mayBind: !isHandled });
-      if (advanced.outcome === 'accepted') {
-        this.#accept(activation, advanced.cuts, message);
-        if (activation.isUncertain) inDoubt.push(activation);
+      const advanceResult = advance(this.contract, activation.cuts, occurrence, { mayBind: !isHandled });
+      if (advanceResult.outcome === 'accepted') {
+        this.#acceptMessage(activation, advanceResult.cuts, message);
+        if (activation.isUncertain) uncertainActivations.push(activation);
         else isHandled = true;
       } else if (isActivationInterrupted(activation, occurrence)) {
-        this.#end(activation, 'interrupted');
-        interrupted = true;
-      } else if (advanced.outcome === 'outside') {
-        this.#moveTo(activation, advanced.cuts);
+        this.#endActivation(activation, 'interrupted');
+        isInterrupted = true;
+      } else if (advanceResult.outcome === 'outside') {
+        this.#setCuts(activation, advanceResult.cuts);
       } else if (activation.isUncertain) {
-        this.#end(activation, 'interrupted');
+        this.#endActivation(activation, 'interrupted');
       } else if (activation.cuts.some((cut) => cut.term.optional) && this.#openingCuts(occurrence).length > 0) {
-        this.#end(activation, 'completed');
+        this.#endActivation(activation, 'completed');
       } else {
         refusals.push(this.#refusal(activation));
         // Continue as if the message had been expected here, or had not been sent, so that one error is reported once.
         this.#catchUp(activation, occurrence, message);
       }
     }
-    const isUncertain = isUnseen || inDoubt.length > 0;
+    const isUncertain = isUnseenMessage || uncertainActivations.length > 0;
     const newActivation =
       !isHandled && refusals.length === 0 ? this.#beginActivation(occurrence, message, isUncertain) : undefined;
-    if (newActivation !== undefined && isUncertain) inDoubt.push(newActivation);
-    const isAccepted = isHandled || interrupted || isUncertain || newActivation !== undefined;
-    if (isHandled || interrupted || isUnseen || inDoubt.length === 0) return { accepted: isAccepted, refusals };
+    if (newActivation !== undefined && isUncertain) uncertainActivations.push(newActivation);
+    const isAccepted = isHandled || isInterrupted || isUncertain || newActivation !== undefined;
+    if (isHandled || isInterrupted || isUnseenMessage || uncertainActivations.length === 0)
+      return { accepted: isAccepted, refusals };
     // An uncertain activation that this message completed may be the one that it belongs to.
-    const stillLive = inDoubt.filter((activation) => this.#liveActivations.has(activation));
-    const distinct = this.#distinct(stillLive);
-    if (distinct.length !== 1 || stillLive.length < inDoubt.length) return { accepted: isAccepted, refusals };
-    return { accepted: isAccepted, refusals, confirm: () => this.#confirm(distinct[0]!) };
+    const liveUncertainActivations = uncertainActivations.filter((activation) => this.#liveActivations.has(activation));
+    const distinctActivations = this.#mergeSamePositions(liveUncertainActivations);
+    if (distinctActivations.length !== 1 || liveUncertainActivations.length < uncertainActivations.length)
+      return { accepted: isAccepted, refusals };
+    return { accepted: isAccepted, refusals, confirm: () => this.#confirm(distinctActivations[0]!) };
   }
 
   onActorEnded(name: string): void {
@@ -134,8 +139,8 @@ export class DiagramMonitor {
       [...endedBindings].flatMap((n) => [...(this.#activationsByNumber.get(n) ?? [])]),
     )) {
       const cuts = activation.cuts.filter((cut) => !endedBindings.has(cut.n));
-      if (cuts.length > 0) this.#moveTo(activation, cuts);
-      else this.#end(activation, this.#isCompleteAt(activation, endedBindings) ? 'completed' : 'interrupted');
+      if (cuts.length > 0) this.#setCuts(activation, cuts);
+      else this.#endActivation(activation, this.#isCompleteAt(activation, endedBindings) ? 'completed' : 'interrupted');
     }
   }
 
@@ -148,19 +153,21 @@ export class DiagramMonitor {
 
   /** Must be called after a loss of records: live activations may have advanced or ended, and others may have begun. */
   onRecordsLost(): void {
-    for (const activation of [...this.#liveActivations]) this.#end(activation, 'interrupted');
+    for (const activation of [...this.#liveActivations]) this.#endActivation(activation, 'interrupted');
     const { terms, start } = this.contract;
-    const anywhere: Cut = { n: 'free', term: terms.firstRemainder(start) };
-    const numbered = isNumbered(this.contract);
-    this.#uncertainty = { cuts: numbered ? [anywhere] : [], seenBindings: new Set() };
-    this.#trackUncertain(numbered ? unnumberedCuts(this.contract) : [anywhere]);
+    const unknownPosition: Cut = { n: 'free', term: terms.firstRemainder(start) };
+    const hasNumbers = isNumberedContract(this.contract);
+    this.#uncertainty = { cuts: hasNumbers ? [unknownPosition] : [], seenBindings: new Set() };
+    this.#trackUncertain(hasNumbers ? unnumberedCuts(this.contract) : [unknownPosition]);
   }
 
   /** The next messages of live activations, preferably of those with these numbers, and the first messages of the diagram. */
-  expected(numbers: readonly Binding[]): ExpectedMessage[] {
+  expectedMessages(numbers: readonly Binding[]): ExpectedMessage[] {
     const affectedActivations = this.#affectedActivations(numbers);
-    const live = (affectedActivations.length > 0 ? affectedActivations : [...this.#liveActivations]).slice(0, maxShown);
-    return expectedAt(this.contract, [...live.flatMap((activation) => activation.cuts), this.#start]);
+    const candidateActivations = (
+      affectedActivations.length > 0 ? affectedActivations : [...this.#liveActivations]
+    ).slice(0, maxShown);
+    return expectedAt(this.contract, [...candidateActivations.flatMap((activation) => activation.cuts), this.#start]);
   }
 
   get #start(): Cut {
@@ -201,7 +208,7 @@ export class DiagramMonitor {
     this.#counts.started++;
     const activation: Activation = { cuts: [], startedAt: message.seq, lastAccepted: message.seq, isUncertain };
     this.#liveActivations.add(activation);
-    this.#accept(activation, cuts, message);
+    this.#acceptMessage(activation, cuts, message);
     return activation;
   }
 
@@ -210,25 +217,25 @@ export class DiagramMonitor {
     if (cuts.length === 0) return;
     const activation: Activation = { cuts: [], startedAt: 0, lastAccepted: 0, isUncertain: true };
     this.#liveActivations.add(activation);
-    this.#moveTo(activation, cuts);
+    this.#setCuts(activation, cuts);
   }
 
   /** Offers a message to activations whose number has not occurred since a loss. */
-  #takeUnseen(occurrence: Occurrence): boolean {
+  #offerToUnseenActivations(occurrence: Occurrence): boolean {
     const { cuts, seenBindings } = this.#uncertainty!;
     const numbers = [...occurrence.symbolsByNumber.keys()].filter((n) => !seenBindings.has(n));
     for (const n of numbers) this.#trackUncertain(cuts.map(({ term }) => ({ n, term })));
-    const plain =
+    const plainAdvance =
       occurrence.plainSymbols === undefined ? undefined : advance(this.contract, cuts, occurrence, { mayBind: false });
-    const isInterruption = occurrence.interruptions.includes('free') && plain?.outcome !== 'accepted';
+    const isInterruption = occurrence.interruptions.includes('free') && plainAdvance?.outcome !== 'accepted';
     for (const n of numbers) seenBindings.add(n);
     for (const n of occurrence.interruptions) seenBindings.add(n);
-    this.#uncertainty = { cuts: isInterruption ? [] : (plain?.cuts ?? cuts), seenBindings };
-    return plain?.outcome === 'accepted';
+    this.#uncertainty = { cuts: isInterruption ? [] : (plainAdvance?.cuts ?? cuts), seenBindings };
+    return plainAdvance?.outcome === 'accepted';
   }
 
   /** Prefers an activation whose beginning was recorded. */
-  #distinct(activations: readonly Activation[]): readonly Activation[] {
+  #mergeSamePositions(activations: readonly Activation[]): readonly Activation[] {
     const activationByPosition = new Map<string, Activation>();
     for (const activation of activations) {
       const position = positionKey(activation);
@@ -238,7 +245,7 @@ export class DiagramMonitor {
           ? activation
           : previousActivation;
       const replacedActivation = earliestActivation === activation ? previousActivation : activation;
-      if (replacedActivation !== undefined) this.#end(replacedActivation, 'interrupted');
+      if (replacedActivation !== undefined) this.#endActivation(replacedActivation, 'interrupted');
       activationByPosition.set(position, earliestActivation);
     }
     return [...activationByPosition.values()];
@@ -251,27 +258,27 @@ export class DiagramMonitor {
     this.#counts.started++;
   }
 
-  #accept(activation: Activation, cuts: readonly Cut[], message: Message): void {
+  #acceptMessage(activation: Activation, cuts: readonly Cut[], message: Message): void {
     activation.lastAccepted = message.seq;
-    this.#moveTo(activation, cuts);
+    this.#setCuts(activation, cuts);
   }
 
   #catchUp(activation: Activation, occurrence: Occurrence, message: Message): boolean {
     const { outcome, cuts } = advance(this.contract, activation.cuts, occurrence, { mayHaveGaps: true });
     if (outcome !== 'accepted') return false;
-    this.#accept(activation, cuts, message);
+    this.#acceptMessage(activation, cuts, message);
     return true;
   }
 
-  #moveTo(activation: Activation, cuts: readonly Cut[]): void {
+  #setCuts(activation: Activation, cuts: readonly Cut[]): void {
     const [previousCut] = activation.cuts;
     if (activation.cuts.length === 1 && cuts.length === 1 && previousCut!.n === cuts[0]!.n) activation.cuts = cuts;
     else {
-      this.#forget(activation);
+      this.#removeActivation(activation);
       activation.cuts = cuts;
       this.#index(activation);
     }
-    if (cuts.every((cut) => cut.term === this.contract.terms.empty)) this.#end(activation, 'completed');
+    if (cuts.every((cut) => cut.term === this.contract.terms.empty)) this.#endActivation(activation, 'completed');
   }
 
   #index(activation: Activation): void {
@@ -282,14 +289,14 @@ export class DiagramMonitor {
     }
   }
 
-  #end(activation: Activation, ending: 'completed' | 'interrupted'): void {
+  #endActivation(activation: Activation, ending: 'completed' | 'interrupted'): void {
     // An activation that was never certain does not count as started.
     if (activation.startedAt > 0) this.#counts[ending]++;
-    this.#forget(activation);
+    this.#removeActivation(activation);
     this.#liveActivations.delete(activation);
   }
 
-  #forget(activation: Activation): void {
+  #removeActivation(activation: Activation): void {
     for (const { n } of activation.cuts) {
       const peers = this.#activationsByNumber.get(n);
       peers?.delete(activation);

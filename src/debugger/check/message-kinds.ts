@@ -39,11 +39,11 @@ export class MessageKinds {
   }
 
   kindOf(message: Message): MessageKind {
-    const type = this.#typeOf(message.type);
+    const type = this.#typeKindOf(message.type);
     const endsKey = `${message.from} ${message.to}`;
     const cachedKind = type.kindsByEnds.get(endsKey);
     if (cachedKind !== undefined) return cachedKind;
-    if (this.#cachedCount++ >= maxCached) this.#forget();
+    if (this.#cachedCount++ >= maxCached) this.#clearCache();
     const kind = this.#classify(message, type);
     type.kindsByEnds.set(endsKey, kind);
     return kind;
@@ -59,12 +59,12 @@ export class MessageKinds {
     return isKnownActor;
   }
 
-  #forget(): void {
+  #clearCache(): void {
     this.#cachedCount = 0;
     this.#types.clear();
   }
 
-  #typeOf(type: string): TypeKind {
+  #typeKindOf(type: string): TypeKind {
     const cachedType = this.#types.get(type);
     if (cachedType !== undefined) return cachedType;
     const kind: TypeKind = {
@@ -114,7 +114,7 @@ export class MessageKinds {
   /** A message that no arrow matches may still interrupt activations. */
   #classifyUnmatched({ from, to, type }: Message): Pick<MessageKind, 'category' | 'unknownActors'> {
     if (isInternal(type)) return { category: 'internal', unknownActors: [] };
-    const unknownEnds = [from, to].filter((end) => !this.isKnownActor(end));
+    const unknownEnds = [from, to].filter((actor) => !this.isKnownActor(actor));
     if (unknownEnds.length > 0)
       return { category: 'unknownActor', unknownActors: [...new Set(unknownEnds.map(seriesOf))] };
     return { category: isEvent(type) ? 'undeclared' : 'notInDiagrams', unknownActors: [] };

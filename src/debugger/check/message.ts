@@ -45,7 +45,7 @@ export class MessageReader {
         return { seq, t, from: parent, to: record.actor, type: 'spawn' };
       }
       case 'stop': {
-        const parent = this.#parents.get(record.actor) ?? parentInName(record.actor);
+        const parent = this.#parents.get(record.actor) ?? parentActorOf(record.actor);
         this.#parents.delete(record.actor);
         return record.status === 'done' ? { seq, t, from: record.actor, to: parent, type: 'done' } : undefined;
       }
@@ -56,7 +56,7 @@ export class MessageReader {
 }
 
 /** The name of an effect contains its parent; that of a machine does not. */
-function parentInName(actor: string): string {
+function parentActorOf(actor: string): string {
   const slash = actor.lastIndexOf('/');
   return slash === -1 ? unknownParent : actor.slice(0, slash);
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { assign, fromPromise, sendParent, sendTo, setup } from 'xstate';
-import { startRoot, whenDone } from '../../runtime/actors/actor-system.ts';
+import { startRoot, waitForActor } from '../../runtime/actors/actor-system.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import { parseDiagram } from '../diagram/parse.ts';
 import { TraceChecker } from './check.ts';
@@ -93,7 +93,7 @@ test('the check accepts a recorded run of XState actors with spawns, timers, eve
   await expect.poll(() => nest.getSnapshot().context.awake).toBe(true);
   bird.send({ type: 'bird.fly' });
   foldWings();
-  await whenDone(nest);
+  await waitForActor(nest);
   const { departures, diagrams } = checker.report();
   expect(departures).toEqual([]);
   expect(diagrams[0]).toEqual({ file: 'life.mmd', started: 1, completed: 1, interrupted: 0, live: 0 });

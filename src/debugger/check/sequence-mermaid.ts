@@ -16,7 +16,7 @@ const maxExpected = 6;
 /** Readable on a light and on a dark page. */
 const deviationColour = 'rgba(220, 50, 50, 0.25)';
 /** Keywords that begin a mermaid statement and cannot be the ID of a participant. */
-const reserved = new Set(
+const reservedWords = new Set(
   (
     'sequencediagram participant actor create destroy as note over left right of links link properties details box rect ' +
     'loop alt else opt par par_over and critical option break end activate deactivate autonumber off title acctitle accdescr'
@@ -31,16 +31,16 @@ export function sequenceMermaid({ about = [], messages, deviations = [], above, 
     deviationsByLine.set(deviation.message.seq, [...(deviationsByLine.get(deviation.message.seq) ?? []), deviation]);
   }
   const names = [...ids.keys()];
-  const aside = (text: string | undefined): string[] =>
+  const sideNote = (text: string | undefined): string[] =>
     text === undefined ? [] : [`note over ${arrowEnds(ids, names[0]!, names.at(-1)!)}: ${escapeText(text)}`];
   return [
     ...about.map((line) => `%% ${visibleLine(line)}`),
     'sequenceDiagram',
     ...[
       ...names.map((name) => `participant ${ids.get(name)} as ${escapeText(name)}`),
-      ...aside(above),
+      ...sideNote(above),
       ...messages.flatMap((message) => formatArrow(message, deviationsByLine.get(message.seq) ?? [], ids)),
-      ...aside(below),
+      ...sideNote(below),
     ].map((line) => `  ${line}`),
     '',
   ].join('\n');
@@ -73,7 +73,7 @@ function idsOf(messages: readonly Message[]): ReadonlyMap<string, string> {
   for (const name of messages.flatMap(({ from, to }) => [from, to])) {
     if (ids.has(name)) continue;
     const identifier = name.replaceAll(/[^A-Za-z0-9]+/g, '_') || '_';
-    const baseIdentifier = reserved.has(identifier.toLowerCase()) ? `${identifier}_` : identifier;
+    const baseIdentifier = reservedWords.has(identifier.toLowerCase()) ? `${identifier}_` : identifier;
     let id = baseIdentifier;
     for (let n = 2; takenIds.has(id); n++) id = `${baseIdentifier}_${n}`;
     takenIds.add(id);
@@ -87,5 +87,5 @@ const entities: Readonly<Record<string, string>> = { '#': '#35;', ';': '#59;', '
 
 /** Escapes text that mermaid would parse as the end of a statement, as an entity or as markup. */
 function escapeText(text: string): string {
-  return visibleLine(text).replaceAll(/[#;<>]/g, (sign) => entities[sign]!);
+  return visibleLine(text).replaceAll(/[#;<>]/g, (character) => entities[character]!);
 }

@@ -17,13 +17,13 @@ export interface NamePattern {
 }
 
 const variable = /-N(?:\+(\d+))?(?=\/|$)/g;
-const anyOfSeries = /^[a-z][a-z0-9-]*-\*$/;
+const seriesPattern = /^[a-z][a-z0-9-]*-\*$/;
 const misplacedVariable = /(?:^|[-/+])N(?:$|[-/+])/;
 const numberAndSeries = /^(0|[1-9]\d*)([a-z]?)$/;
 
 /** @returns `undefined` if N has no meaning at its position (`epoch-N-1`, `N/x`) */
 export function namePattern(text: string): NamePattern | undefined {
-  if (anyOfSeries.test(text)) {
+  if (seriesPattern.test(text)) {
     return { text, hasNumber: false, regexp: new RegExp(`^${text.slice(0, -1)}(?:0|[1-9]\\d*)$`), offsets: [] };
   }
   const offsets = [...text.matchAll(variable)].map((match) => Number(match[1] ?? 0));
@@ -38,7 +38,7 @@ export function namePattern(text: string): NamePattern | undefined {
   return { text, hasNumber: true, regexp: new RegExp(`^${source}$`), offsets };
 }
 
-export const anyName: NamePattern = { text: '*', hasNumber: false, regexp: /^/, offsets: [] };
+export const anyNamePattern: NamePattern = { text: '*', hasNumber: false, regexp: /^/, offsets: [] };
 
 /** N is never negative. */
 export function matchName(pattern: NamePattern, name: string): Binding | undefined {

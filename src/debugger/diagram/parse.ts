@@ -1,7 +1,7 @@
 /** Parses the subset of mermaid sequence diagrams that sequence contracts use (`docs/sequence-diagrams.md`). */
 import { ChartpilotError, type ErrorFields } from '../../runtime/errors.ts';
 import type { Diagram, DiagramArrow, Fragment, Interruption, Participant } from './diagram.ts';
-import { anyName, type NamePattern, namePattern } from './name-pattern.ts';
+import { anyNamePattern, type NamePattern, namePattern } from './name-pattern.ts';
 
 const id = String.raw`\w(?:[\w./-]*\w)?`;
 const name = String.raw`\w(?:[\w./+-]*\w)?`;
@@ -13,7 +13,7 @@ const dividerLine = /^(else|and)(?:\s.*)?$/;
 const interruption = new RegExp(String.raw`^(\*|${name})\s*(?:-->>|->>|-->|->|-\))\s*(\*|${name})\s*:\s*(.*)$`);
 const interruptionComment = /^%%\s*interrupted by\b:?\s*(.*)$/i;
 const eventType = /^[\w-]+(?:\.[\w-]+)+$/;
-const supported =
+const supportedSyntax =
   'participant, actor, the arrows ->> -->> -) -> -->, Note, alt/else, opt, loop, par/and, end, autonumber and %% comments';
 
 type BlockKind = 'alt' | 'opt' | 'loop' | 'par';
@@ -37,7 +37,7 @@ class DiagramParser {
   readonly #participants = new Map<string, Participant>();
   readonly #interruptions: { line: number; text: string }[] = [];
   readonly #openBlocks: OpenBlock[] = [{ kind: 'diagram', line: 1, branches: [[]] }];
-  #hasBegun = false;
+  #hasHeader = false;
   #arrowCount = 0;
 
   constructor(source: readonly string[], file: string) {
@@ -51,7 +51,8 @@ class DiagramParser {
     });
     for (const block of this.#openBlocks.slice(1))
       this.#problem(block.line, `missing 'end' of ${block.kind}`, { expected: 'end' });
-    if (!this.#hasBegun) this.#problem(1, "missing first statement 'sequenceDiagram'", { expected: 'sequenceDiagram' });
+    if (!this.#hasHeader)
+      this.#problem(1, "missing first statement 'sequenceDiagram'", { expected: 'sequenceDiagram' });
     else if (this.#arrowCount === 0 && this.#problems.length === 0)
       this.#problem(1, 'the diagram has no arrows', { expected: 'an arrow' });
     const interruptions = this.#interruptions.flatMap(({ line, text }) => this.#interruption(text, line) ?? []);
@@ -73,34 +74,34 @@ class DiagramParser {
 
   #parseStatement(text: string, line: number): void {
     if (text === '') return;
-    if (text.startsWith('%%')) this.#comment(text, line);
-    else if (!this.#hasBegun) this.#parseOpening(text, line);
+    if (text.startsWith('%%')) this.#parseComment(text, line);
+    else if (!this.#hasHeader) this.#parseOpening(text, line);
     // Mermaid ends a statement at a semicolon, and would draw or reject the rest as a separate statement.
     else if (text.includes(';'))
       this.#problem(line, `unexpected semicolon, which ends a statement in Mermaid: ${quote(text)}`, { got: ';' });
     else {
-      for (const [form, read] of this.#statements) {
-        const match = form.exec(text);
+      for (const [pattern, parse] of this.#statementParsers) {
+        const match = pattern.exec(text);
         if (match === null) continue;
-        read(match, line);
+        parse(match, line);
         return;
       }
-      this.#problem(line, `unsupported statement ${quote(text)}; supported are ${supported}`, { got: text });
+      this.#problem(line, `unsupported statement ${quote(text)}; supported are ${supportedSyntax}`, { got: text });
     }
   }
 
-  readonly #statements: readonly [RegExp, (match: RegExpExecArray, line: number) => void][] = [
+  readonly #statementParsers: readonly [RegExp, (match: RegExpExecArray, line: number) => void][] = [
     [/^autonumber(\s+\d+){0,2}$/, () => {}],
-    [/^end$/, (_, line) => this.#end(line)],
+    [/^end$/, (_, line) => this.#parseEnd(line)],
     [openingLine, ([, kind], line) => this.#openBlocks.push({ kind: kind as BlockKind, line, branches: [[]] })],
-    [dividerLine, ([, keyword], line) => this.#divide(keyword as 'else' | 'and', line)],
+    [dividerLine, ([, keyword], line) => this.#parseDivider(keyword as 'else' | 'and', line)],
     [participantLine, ([, idText, alias], line) => this.#participant(idText!, alias ?? idText!, line)],
-    [noteLine, (match, line) => this.#note(match.slice(1), line)],
+    [noteLine, (match, line) => this.#parseNote(match.slice(1), line)],
     [arrowLine, ([, from, to, text], line) => this.#arrow(from!, to!, text!.trim(), line)],
   ];
 
   #parseOpening(text: string, line: number): void {
-    this.#hasBegun = true;
+    this.#hasHeader = true;
     if (text !== 'sequenceDiagram') {
       this.#problem(line, `expected 'sequenceDiagram' as first statement, got ${quote(text)}`, {
         expected: 'sequenceDiagram',
@@ -109,11 +110,11 @@ class DiagramParser {
     }
   }
 
-  #note(participants: readonly (string | undefined)[], line: number): void {
+  #parseNote(participants: readonly (string | undefined)[], line: number): void {
     for (const idText of participants) if (idText !== undefined) this.#declaredName(idText, line);
   }
 
-  #comment(text: string, line: number): void {
+  #parseComment(text: string, line: number): void {
     const match = interruptionComment.exec(text);
     // Resolved at the end: the line may precede the participants that it names.
     if (match !== null) this.#interruptions.push({ line, text: match[1]! });
@@ -130,7 +131,7 @@ class DiagramParser {
       );
     }
     // Declared despite the error, so that it is not repeated for every arrow.
-    this.#participants.set(idText, { id: idText, name: pattern ?? anyName });
+    this.#participants.set(idText, { id: idText, name: pattern ?? anyNamePattern });
   }
 
   #declaredName(idText: string, line: number): NamePattern | undefined {
@@ -151,43 +152,43 @@ class DiagramParser {
   }
 
   /** Text after the type has no meaning. */
-  #messageType(text: string, line: number, toItself: boolean): string | undefined {
-    const [first = '', secondWord = ''] = text.split(/\s+/);
-    if (first === 'timer') {
-      if (!toItself) this.#problem(line, 'a timer must be an arrow from an actor to itself', { got: text });
+  #messageType(text: string, line: number, isSelfMessage: boolean): string | undefined {
+    const [firstWord = '', secondWord = ''] = text.split(/\s+/);
+    if (firstWord === 'timer') {
+      if (!isSelfMessage) this.#problem(line, 'a timer must be an arrow from an actor to itself', { got: text });
       if (secondWord === '')
         this.#problem(line, "missing name of the delay; expected for example 'timer drainTime'", {
           expected: 'timer NAME',
         });
       return `timer ${secondWord}`;
     }
-    if (first === 'spawn' || first === 'done') {
-      if (toItself) {
+    if (firstWord === 'spawn' || firstWord === 'done') {
+      if (isSelfMessage) {
         this.#problem(
           line,
-          `${first} must be an arrow ${first === 'spawn' ? 'from a parent to its child' : 'from a child to its parent'}`,
-          { got: first },
+          `${firstWord} must be an arrow ${firstWord === 'spawn' ? 'from a parent to its child' : 'from a child to its parent'}`,
+          { got: firstWord },
         );
       }
-      return first;
+      return firstWord;
     }
-    if (eventType.test(first)) return first;
+    if (eventType.test(firstWord)) return firstWord;
     this.#problem(
       line,
-      `invalid arrow text; expected an event type (epoch.live), spawn, done or timer NAME, got ${quote(first)}`,
-      { expected: 'an event type, spawn, done or timer NAME', got: first },
+      `invalid arrow text; expected an event type (epoch.live), spawn, done or timer NAME, got ${quote(firstWord)}`,
+      { expected: 'an event type, spawn, done or timer NAME', got: firstWord },
     );
     return undefined;
   }
 
-  #divide(keyword: 'else' | 'and', line: number): void {
+  #parseDivider(keyword: 'else' | 'and', line: number): void {
     const block = this.#openBlocks.at(-1)!;
     if (block.kind !== (keyword === 'else' ? 'alt' : 'par')) {
       this.#problem(line, `'${keyword}' outside of ${keyword === 'else' ? 'alt' : 'par'}`, { got: keyword });
     } else block.branches.push([]);
   }
 
-  #end(line: number): void {
+  #parseEnd(line: number): void {
     if (this.#openBlocks.length === 1) {
       this.#problem(line, "'end' without alt, opt, loop or par", { got: 'end' });
       return;
@@ -201,8 +202,8 @@ class DiagramParser {
 
   #interruption(text: string, line: number): Interruption | undefined {
     const match = interruption.exec(text);
-    const from = match === null ? undefined : this.#interrupter(match[1]!);
-    const to = match === null ? undefined : this.#interrupter(match[2]!);
+    const from = match === null ? undefined : this.#parseInterrupter(match[1]!);
+    const to = match === null ? undefined : this.#parseInterrupter(match[2]!);
     if (match === null || from === undefined || to === undefined) {
       this.#problem(line, `expected '%% interrupted by: FROM->>TO: TYPE', got ${quote(text)}`, {
         expected: 'FROM->>TO: TYPE',
@@ -216,8 +217,8 @@ class DiagramParser {
   }
 
   /** `text` is the ID of a participant, the name of an actor (which need not be a participant), or `*`. */
-  #interrupter(text: string): NamePattern | undefined {
-    return text === '*' ? anyName : (this.#participants.get(text)?.name ?? namePattern(text));
+  #parseInterrupter(text: string): NamePattern | undefined {
+    return text === '*' ? anyNamePattern : (this.#participants.get(text)?.name ?? namePattern(text));
   }
 }
 

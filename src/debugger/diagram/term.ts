@@ -33,12 +33,14 @@ export class TermPool {
   readonly empty: Term = this.#intern('empty', { op: 'empty' }, true);
 
   fromFragment(fragment: Fragment, symbolOf: SymbolOf): Term {
-    const term = (inner: Fragment): Term => this.fromFragment(inner, symbolOf);
+    const term = (innerFragment: Fragment): Term => this.fromFragment(innerFragment, symbolOf);
     switch (fragment.kind) {
       case 'arrow':
         return this.message(symbolOf(fragment), fragment.line);
       case 'sequence':
-        return fragment.items.map(term).reduceRight((following, first) => this.sequence(first, following), this.empty);
+        return fragment.items
+          .map(term)
+          .reduceRight((remainingTerm, first) => this.sequence(first, remainingTerm), this.empty);
       case 'alt':
         return this.alt(fragment.branches.map(term));
       case 'opt':
@@ -172,10 +174,10 @@ export class TermPool {
     return new Set([...terms].map(map));
   }
 
-  #intern(key: string, shape: TermShape, optional: boolean): Term {
+  #intern(key: string, shape: TermShape, isOptional: boolean): Term {
     const internedTerm = this.#internedTerms.get(key);
     if (internedTerm !== undefined) return internedTerm;
-    const term: Term = { ...shape, id: this.#internedTerms.size, optional };
+    const term: Term = { ...shape, id: this.#internedTerms.size, optional: isOptional };
     this.#internedTerms.set(key, term);
     return term;
   }

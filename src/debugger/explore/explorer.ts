@@ -50,7 +50,7 @@ const maxStatesBreadthFirst = 150_000;
 
 /** @param beginWorld returns a new world with each call */
 export function explore(beginWorld: () => World, limits: Limits = {}, reportProgress?: ReportProgress): Exploration {
-  return runToEnd(exploring(beginWorld, limits, reportProgress));
+  return runToEnd(explorationSteps(beginWorld, limits, reportProgress));
 }
 
 /**
@@ -61,16 +61,20 @@ export function exploreInTurns(
   limits: Limits = {},
   reportProgress?: ReportProgress,
 ): Promise<Exploration> {
-  return new Turns().through(exploring(beginWorld, limits, reportProgress));
+  return new Turns().runSteps(explorationSteps(beginWorld, limits, reportProgress));
 }
 
-function* exploring(beginWorld: () => World, limits: Limits, reportProgress?: ReportProgress): Steps<Exploration> {
+function* explorationSteps(
+  beginWorld: () => World,
+  limits: Limits,
+  reportProgress?: ReportProgress,
+): Steps<Exploration> {
   const search = new StateSearch(beginWorld(), limits, new LocalStateTable(), reportProgress);
-  const outcome = yield* search.depthFirst();
+  const outcome = yield* search.searchDepthFirst();
   if (outcome !== 'violation' || search.found?.isShortest === true) return search.report(outcome);
   const reducedLimits = { ...limits, states: Math.min(limits.states ?? Infinity, maxStatesBreadthFirst) };
   const secondSearch = new StateSearch(beginWorld(), reducedLimits, new LocalStateTable(), reportProgress);
-  return (yield* secondSearch.breadthFirst()) === 'violation'
+  return (yield* secondSearch.searchBreadthFirst()) === 'violation'
     ? secondSearch.report('violation')
     : search.report('violation');
 }
@@ -87,7 +91,7 @@ export function findShortest(
     new LocalStateTable(),
     reportProgress,
   );
-  return search.report(runToEnd(search.breadthFirst()));
+  return search.report(runToEnd(search.searchBreadthFirst()));
 }
 
 interface Node {
@@ -116,7 +120,7 @@ export class StateSearch {
   readonly #startedAt = performance.now();
   readonly #graph = new StateGraph();
   readonly #visitedStates: StateTable;
-  readonly #backToRoot: () => void;
+  readonly #returnToRoot: () => void;
   readonly #report: ReportProgress | undefined;
   #lastReportAt = this.#startedAt;
   #definesGoal = false;
@@ -132,7 +136,7 @@ export class StateSearch {
     this.#world = world;
     this.#limits = limits;
     this.#visitedStates = visitedStates;
-    this.#backToRoot = world.save();
+    this.#returnToRoot = world.save();
   }
 
   get edges(): EdgeList {
@@ -144,13 +148,13 @@ export class StateSearch {
     this.found ??= counterexample;
   }
 
-  *depthFirst(): Steps<Exploration['outcome']> {
+  *searchDepthFirst(): Steps<Exploration['outcome']> {
     const outcome = yield* this.#walk(this.#root());
     return outcome === 'complete' ? this.conclude() : outcome;
   }
 
   exploreTask({ path, state, choices }: Task, peer: PeerThread): Exploration['outcome'] {
-    this.#backToRoot();
+    this.#returnToRoot();
     for (const choice of path) this.#world.apply(choice);
     return runToEnd(this.#walk({ ...this.#node(state), choices }, peer, path));
   }
@@ -160,12 +164,12 @@ export class StateSearch {
   }
 
   *#walk(
-    start: Node | undefined,
+    startNode: Node | undefined,
     peer?: PeerThread,
     pathBefore: readonly string[] = [],
   ): Steps<Exploration['outcome']> {
-    const nodePath = start === undefined ? [] : [start];
-    let currentNode = start;
+    const nodePath = startNode === undefined ? [] : [startNode];
+    let currentNode = startNode;
     while (nodePath.length > 0) {
       if (peer?.isDone === true) return 'complete';
       if (peer?.isIdle === true) shareWork(nodePath, pathBefore, peer);
@@ -174,8 +178,8 @@ export class StateSearch {
         nodePath.pop();
         continue;
       }
-      if (this.#isExhausted()) return 'limit';
-      this.#progress(nodePath);
+      if (this.#isLimitReached()) return 'limit';
+      this.#reportProgress(nodePath);
       if (currentNode !== node) node.restore();
       currentNode = undefined;
       const child = this.#followNode(node);
@@ -191,14 +195,14 @@ export class StateSearch {
     return this.found === undefined ? 'complete' : 'violation';
   }
 
-  *breadthFirst(): Steps<Exploration['outcome']> {
+  *searchBreadthFirst(): Steps<Exploration['outcome']> {
     const root = this.#root();
     let edge = root === undefined ? [] : [root];
     while (edge.length > 0) {
       const nextLevel: Node[] = [];
       for (const node of edge) {
         while (node.next < node.choices.length) {
-          this.#progress(edge, nextLevel);
+          this.#reportProgress(edge, nextLevel);
           node.restore();
           const child = this.#followNode(node);
           yield;
@@ -210,7 +214,7 @@ export class StateSearch {
           }
           if (child !== undefined) nextLevel.push(child);
         }
-        if (this.#isExhausted()) return 'limit';
+        if (this.#isLimitReached()) return 'limit';
       }
       edge = nextLevel;
     }
@@ -259,26 +263,26 @@ export class StateSearch {
       return undefined;
     }
     const { state, isNew } = this.#visitedStates.claim(this.#world.key());
-    const spawns = this.#world.spawnCount > node.spawned;
-    this.#graph.addEdge(node.state, state, { choice, spawns, ending: this.#world.isEnding });
+    const hasSpawned = this.#world.spawnCount > node.spawned;
+    this.#graph.addEdge(node.state, state, { choice, spawns: hasSpawned, ending: this.#world.isEnding });
     return isNew ? this.#newNode(state) : undefined;
   }
 
-  #progress(...nodes: (readonly Node[])[]): void {
+  #reportProgress(...nodes: (readonly Node[])[]): void {
     if (this.#report === undefined || this.#graph.edges % edgesBetweenReports !== 0) return;
-    const now = performance.now();
-    if (now - this.#lastReportAt < progressMs) return;
-    this.#lastReportAt = now;
+    const nowMs = performance.now();
+    if (nowMs - this.#lastReportAt < progressMs) return;
+    this.#lastReportAt = nowMs;
     const openChoices = nodes.flat().reduce((sum, { choices, next }) => sum + choices.length - next, 0);
     this.#report({
       states: this.#visitedStates.size,
       edges: this.#graph.edges,
       open: openChoices,
-      ms: Math.round(now - this.#startedAt),
+      ms: Math.round(nowMs - this.#startedAt),
     });
   }
 
-  #isExhausted(): boolean {
+  #isLimitReached(): boolean {
     const { states = Number.POSITIVE_INFINITY, ms = Number.POSITIVE_INFINITY } = this.#limits;
     return this.#visitedStates.size >= states || performance.now() - this.#startedAt > ms;
   }

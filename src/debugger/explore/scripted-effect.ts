@@ -6,7 +6,7 @@ import type { ActorLogic, AnyActorRef, AnyEventObject, Snapshot } from 'xstate';
 import type { CallbackActorLogic, PromiseActorLogic } from 'xstate/actors';
 import { relay } from '../../runtime/actors/relay-event.ts';
 
-export interface Running<Input> {
+export interface RunningEffect<Input> {
   readonly input: Input;
   readonly self: AnyActorRef;
   readonly system: AnyActorRef['system'];
@@ -14,8 +14,8 @@ export interface Running<Input> {
 
 /** Replaces `fromPromise`; the world completes the effect with {@link settleCall}. */
 export function scriptedPromise<Output, Input>(
-  start: (call: Running<Input>) => void,
-  stop: (call: Running<Input>) => void = () => {},
+  start: (call: RunningEffect<Input>) => void,
+  stop: (call: RunningEffect<Input>) => void = () => {},
 ): PromiseActorLogic<Output, Input> {
   const logic: ActorLogic<Snapshot<Output> & { input: Input | undefined }, AnyEventObject, Input> = {
     getInitialSnapshot: (_, input) => ({ status: 'active', output: undefined, error: undefined, input }),
@@ -52,9 +52,9 @@ export function settleCall(call: AnyActorRef, result: { value: unknown } | { err
 
 /** Replaces `fromCallback`. */
 export function scriptedCallback<Order extends { type: string }, Input>(effect: {
-  start(effect: Running<Input>): void;
-  receive?(effect: Running<Input>, order: Order): void;
-  stop?(effect: Running<Input>): void;
+  start(effect: RunningEffect<Input>): void;
+  receive?(effect: RunningEffect<Input>, order: Order): void;
+  stop?(effect: RunningEffect<Input>): void;
 }): CallbackActorLogic<Order, Input> {
   const logic: ActorLogic<Snapshot<undefined> & { input: Input }, Order, Input> = {
     getInitialSnapshot: (_, input) => ({ status: 'active', output: undefined, error: undefined, input }),

@@ -1,7 +1,7 @@
 import type { WorldChoice } from './world.ts';
 
 /** A plain array of millions of numbers needs several times the memory. */
-class Numbers {
+class NumberArray {
   #values = new Int32Array(1024);
   length = 0;
 
@@ -40,18 +40,18 @@ export interface EdgeList {
 
 const noEdge = -1;
 const freeFlag = 1;
-const restless = 2;
-const fair = 4;
-const freeAndRestless = freeFlag | restless;
+const restlessFlag = 2;
+const fairFlag = 4;
+const freeAndRestlessFlags = freeFlag | restlessFlag;
 
 export class StateGraph {
   readonly #names: string[] = [];
   readonly #numberOf = new Map<string, number>();
-  readonly #sources = new Numbers();
-  readonly #to = new Numbers();
-  readonly #choice = new Numbers();
-  readonly #facts = new Numbers();
-  readonly #reachedFlags = new Numbers();
+  readonly #sources = new NumberArray();
+  readonly #targets = new NumberArray();
+  readonly #choiceIndexes = new NumberArray();
+  readonly #facts = new NumberArray();
+  readonly #reachedFlags = new NumberArray();
   #states = 0;
   #index: { edges: number; first: Int32Array; byState: Int32Array } | undefined;
 
@@ -67,8 +67,8 @@ export class StateGraph {
   toEdges(): EdgeList {
     const [from, to, choice, facts, reachedFlags] = [
       this.#sources,
-      this.#to,
-      this.#choice,
+      this.#targets,
+      this.#choiceIndexes,
       this.#facts,
       this.#reachedFlags,
     ].map((column) => column.toArray());
@@ -79,8 +79,8 @@ export class StateGraph {
     const numbers = names.map((name) => this.#name(name));
     for (let edge = 0; edge < from.length; edge++) {
       this.#sources.push(from[edge]!);
-      this.#to.push(to[edge]!);
-      this.#choice.push(numbers[choice[edge]!]!);
+      this.#targets.push(to[edge]!);
+      this.#choiceIndexes.push(numbers[choice[edge]!]!);
       this.#facts.push(facts[edge]!);
     }
     for (const state of reached) this.#reachedFlags.push(state);
@@ -88,10 +88,10 @@ export class StateGraph {
 
   addEdge(from: number, to: number, { choice, spawns, ending }: EdgeFacts): void {
     this.#sources.push(from);
-    this.#to.push(to);
-    this.#choice.push(this.#name(choice.name));
+    this.#targets.push(to);
+    this.#choiceIndexes.push(this.#name(choice.name));
     const isFair = choice.fair ?? choice.free;
-    this.#facts.push((choice.free ? freeFlag : 0) | (spawns || ending ? restless : 0) | (isFair ? fair : 0));
+    this.#facts.push((choice.free ? freeFlag : 0) | (spawns || ending ? restlessFlag : 0) | (isFair ? fairFlag : 0));
   }
 
   markReached(state: number): void {
@@ -100,22 +100,22 @@ export class StateGraph {
 
   depth(): number {
     const { distance } = this.#searchPaths();
-    return distance.reduce((farthest, steps) => Math.max(farthest, steps), 0);
+    return distance.reduce((maxDistance, steps) => Math.max(maxDistance, steps), 0);
   }
 
   coveringPaths(): string[][] {
     const { edgeTo } = this.#searchPaths();
-    const passedStates = new Set(Array.from(edgeTo.subarray(1), (edge) => this.#sources.valueAt(edge)));
+    const visitedStates = new Set(Array.from(edgeTo.subarray(1), (edge) => this.#sources.valueAt(edge)));
     const paths: string[][] = [];
     for (let state = 0; state < this.#states; state++) {
-      if (!passedStates.has(state)) paths.push(this.#pathBack(edgeTo, state));
+      if (!visitedStates.has(state)) paths.push(this.#pathFromRoot(edgeTo, state));
     }
     return paths;
   }
 
   pathTo(state: number): string[] {
     const { edgeTo } = this.#searchPaths();
-    return this.#pathBack(edgeTo, state);
+    return this.#pathFromRoot(edgeTo, state);
   }
 
   /**
@@ -126,12 +126,15 @@ export class StateGraph {
     const component = this.#components();
     for (let edge = 0; edge < this.edges; edge++) {
       const from = this.#sources.valueAt(edge);
-      const to = this.#to.valueAt(edge);
-      if ((this.#facts.valueAt(edge) & freeAndRestless) !== freeAndRestless || component[from] !== component[to])
+      const to = this.#targets.valueAt(edge);
+      if (
+        (this.#facts.valueAt(edge) & freeAndRestlessFlags) !== freeAndRestlessFlags ||
+        component[from] !== component[to]
+      )
         continue;
-      const name = this.#names[this.#choice.valueAt(edge)]!;
+      const name = this.#names[this.#choiceIndexes.valueAt(edge)]!;
       const isInComponent = (state: number): boolean => component[state] === component[from];
-      const pathBack = this.#pathBack(this.#searchPaths(to, isInComponent).edgeTo, from);
+      const pathBack = this.#pathFromRoot(this.#searchPaths(to, isInComponent).edgeTo, from);
       return { path: [...this.pathTo(from), name], cycle: [name, ...pathBack] };
     }
     return undefined;
@@ -141,12 +144,12 @@ export class StateGraph {
   findDeadEnd(): string[] | undefined {
     const leadsToGoal = this.#statesLeadingToGoal();
     const { distance } = this.#searchPaths();
-    let nearest = noEdge;
+    let nearestEdge = noEdge;
     for (let state = 0; state < this.#states; state++) {
       if (leadsToGoal[state] !== 0 || distance[state] === noEdge) continue;
-      if (nearest === noEdge || distance[state]! < distance[nearest]!) nearest = state;
+      if (nearestEdge === noEdge || distance[state]! < distance[nearestEdge]!) nearestEdge = state;
     }
-    return nearest === noEdge ? undefined : this.pathTo(nearest);
+    return nearestEdge === noEdge ? undefined : this.pathTo(nearestEdge);
   }
 
   /** 1 for each state from which fair choices lead to the goal. */
@@ -163,7 +166,7 @@ export class StateGraph {
     for (let state = openStates.pop(); state !== undefined; state = openStates.pop()) {
       for (let i = first[state]!; i < first[state + 1]!; i++) {
         const edge = byState[i]!;
-        if ((this.#facts.valueAt(edge) & fair) !== 0) add(this.#sources.valueAt(edge));
+        if ((this.#facts.valueAt(edge) & fairFlag) !== 0) add(this.#sources.valueAt(edge));
       }
     }
     return includedStates;
@@ -183,37 +186,37 @@ export class StateGraph {
     const distance = new Int32Array(this.#states).fill(noEdge);
     const edgeTo = new Int32Array(this.#states).fill(noEdge);
     const queue = new Int32Array(this.#states);
-    let end = 0;
+    let queueEnd = 0;
     if (this.#states > 0) {
       distance[start] = 0;
-      queue[end++] = start;
+      queue[queueEnd++] = start;
     }
-    for (let queueIndex = 0; queueIndex < end; queueIndex++) {
+    for (let queueIndex = 0; queueIndex < queueEnd; queueIndex++) {
       const state = queue[queueIndex]!;
       for (let i = first[state]!; i < first[state + 1]!; i++) {
         const edge = byState[i]!;
-        const to = this.#to.valueAt(edge);
+        const to = this.#targets.valueAt(edge);
         if (distance[to] !== noEdge) continue;
         if (isIncluded !== undefined && (!isIncluded(to) || (this.#facts.valueAt(edge) & freeFlag) === 0)) continue;
         distance[to] = distance[state]! + 1;
         edgeTo[to] = edge;
-        queue[end++] = to;
+        queue[queueEnd++] = to;
       }
     }
     return { distance, edgeTo };
   }
 
-  #pathBack(edgeTo: Int32Array, state: number): string[] {
+  #pathFromRoot(edgeTo: Int32Array, state: number): string[] {
     const path: string[] = [];
     for (let edge = edgeTo[state]!; edge !== noEdge; edge = edgeTo[this.#sources.valueAt(edge)]!) {
-      path.push(this.#names[this.#choice.valueAt(edge)]!);
+      path.push(this.#names[this.#choiceIndexes.valueAt(edge)]!);
     }
     return path.reverse();
   }
 
-  #edgesByState(end: 'from' | 'to' = 'from'): { first: Int32Array; byState: Int32Array } {
-    if (end === 'from' && this.#index?.edges === this.edges) return this.#index;
-    const states = end === 'from' ? this.#sources : this.#to;
+  #edgesByState(endpoint: 'from' | 'to' = 'from'): { first: Int32Array; byState: Int32Array } {
+    if (endpoint === 'from' && this.#index?.edges === this.edges) return this.#index;
+    const states = endpoint === 'from' ? this.#sources : this.#targets;
     const first = new Int32Array(this.#states + 1);
     for (let edge = 0; edge < this.edges; edge++) first[states.valueAt(edge) + 1]!++;
     for (let state = 0; state < this.#states; state++) first[state + 1]! += first[state]!;
@@ -221,7 +224,7 @@ export class StateGraph {
     const next = first.slice();
     for (let edge = 0; edge < this.edges; edge++) edgesByState[next[states.valueAt(edge)]!++] = edge;
     const index = { edges: this.edges, first, byState: edgesByState };
-    if (end === 'from') this.#index = index;
+    if (endpoint === 'from') this.#index = index;
     return index;
   }
 
@@ -248,7 +251,7 @@ export class StateGraph {
         if (edge < first[state + 1]!) {
           nextEdge[state] = edge + 1;
           if ((this.#facts.valueAt(byState[edge]!) & freeFlag) === 0) continue;
-          const to = this.#to.valueAt(byState[edge]!);
+          const to = this.#targets.valueAt(byState[edge]!);
           if (index[to] === noEdge) calls.push(to);
           else if (component[to] === noEdge) lowLinks[state] = Math.min(lowLinks[state]!, index[to]!);
           continue;

@@ -23,9 +23,9 @@ export class LocalStateTable implements StateTable {
   }
 }
 
-const wordsOfKey = 4;
+const wordsPerKey = 4;
 const emptySlot = 0;
-const beingWritten = -1;
+const slotBeingWritten = -1;
 
 /** A hash table with open addressing in memory that threads share. If two threads claim a state at once, `isNew` is true for one of them. */
 export class SharedStateTable implements StateTable {
@@ -40,7 +40,7 @@ export class SharedStateTable implements StateTable {
   constructor(capacity: number | SharedArrayBuffer) {
     const slots =
       typeof capacity === 'number' ? 2 ** Math.ceil(Math.log2(capacity * 2)) : (capacity.byteLength / 4 - 1) / 5;
-    this.buffer = typeof capacity === 'number' ? new SharedArrayBuffer(4 * (1 + slots * (1 + wordsOfKey))) : capacity;
+    this.buffer = typeof capacity === 'number' ? new SharedArrayBuffer(4 * (1 + slots * (1 + wordsPerKey))) : capacity;
     this.#slots = slots;
     this.#count = new Int32Array(this.buffer, 0, 1);
     this.#numbers = new Int32Array(this.buffer, 4, slots);
@@ -58,16 +58,16 @@ export class SharedStateTable implements StateTable {
     const digest = hash('md5', key, 'buffer');
     const digestWords = [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset));
     for (let slot = digestWords[0]! & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
-      const previousNumber = Atomics.compareExchange(this.#numbers, slot, emptySlot, beingWritten);
+      const previousNumber = Atomics.compareExchange(this.#numbers, slot, emptySlot, slotBeingWritten);
       if (previousNumber === emptySlot) return { state: this.#write(slot, digestWords), isNew: true };
-      const number = previousNumber === beingWritten ? this.#awaitNumber(slot) : previousNumber;
-      if (digestWords.every((digestWord, i) => this.#keys[slot * wordsOfKey + i] === digestWord))
+      const number = previousNumber === slotBeingWritten ? this.#awaitNumber(slot) : previousNumber;
+      if (digestWords.every((digestWord, i) => this.#keys[slot * wordsPerKey + i] === digestWord))
         return { state: number - 1, isNew: false };
     }
   }
 
   #write(slot: number, digestWords: readonly number[]): number {
-    this.#keys.set(digestWords, slot * wordsOfKey);
+    this.#keys.set(digestWords, slot * wordsPerKey);
     const state = Atomics.add(this.#count, 0, 1);
     Atomics.store(this.#numbers, slot, state + 1);
     return state;
@@ -76,7 +76,7 @@ export class SharedStateTable implements StateTable {
   #awaitNumber(slot: number): number {
     for (;;) {
       const number = Atomics.load(this.#numbers, slot);
-      if (number !== beingWritten) return number;
+      if (number !== slotBeingWritten) return number;
     }
   }
 }

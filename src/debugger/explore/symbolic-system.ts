@@ -6,7 +6,7 @@ import { type AnyActorLogic, type AnyActorRef, type AnyEventObject, createActor,
 import { type DeadlineKind, Zone } from './zone.ts';
 
 /** Fields of an XState actor that are `@internal` in its types. */
-interface ActorInside {
+interface ActorInternals {
   _snapshot: unknown;
   _processingStatus: number;
   readonly sessionId: string;
@@ -16,7 +16,7 @@ interface ActorInside {
   readonly mailbox: { start(): void };
 }
 
-interface SystemInside {
+interface SystemInternals {
   _register(sessionId: string, actor: AnyActorRef): void;
   _unregister(actor: AnyActorRef): void;
   _set(systemId: string, actor: AnyActorRef): void;
@@ -31,8 +31,8 @@ interface Timer {
   readonly id: string;
 }
 
-const internalsOf = (actor: AnyActorRef): ActorInside => actor as unknown as ActorInside;
-const systemOf = (actor: AnyActorRef): SystemInside => actor.system as unknown as SystemInside;
+const internalsOf = (actor: AnyActorRef): ActorInternals => actor as unknown as ActorInternals;
+const systemOf = (actor: AnyActorRef): SystemInternals => actor.system as unknown as SystemInternals;
 
 export interface SymbolicRootOptions {
   readonly id: string;
@@ -46,9 +46,9 @@ export interface SymbolicRootOptions {
   readonly isSilenced?: (timer: string) => boolean;
 }
 
-export interface ActorHome {
+export interface ActorHost {
   start(logic: AnyActorLogic, options: SymbolicRootOptions): AnyActorRef;
-  forget(root: AnyActorRef): void;
+  removeRoot(root: AnyActorRef): void;
 }
 
 export function onChartFailure(root: AnyActorRef, onFailure: (failure: string) => void): void {
@@ -77,23 +77,23 @@ function onRootFailure(root: AnyActorRef, onFailure: (failure: string) => void):
 const failureOf = (actor: AnyActorRef, error: unknown): string =>
   `${actor.id}: ${error instanceof Error ? error.message : String(error)}`;
 
-export class SymbolicSystem implements ActorHome {
+export class SymbolicSystem implements ActorHost {
   #zone = Zone.empty;
   #timers: ReadonlyMap<string, Timer> = new Map();
   #roots: readonly AnyActorRef[] = [];
-  #silences: (timer: string) => boolean = () => false;
+  #isSilenced: (timer: string) => boolean = () => false;
   #retainedActors: ReadonlySet<string> = new Set();
   #failures: readonly string[] = [];
 
   /** All roots share one time. */
   start(logic: AnyActorLogic, { id, input, inspect, created, onEvent, isSilenced }: SymbolicRootOptions): AnyActorRef {
-    this.#silences = isSilenced ?? this.#silences;
+    this.#isSilenced = isSilenced ?? this.#isSilenced;
     const root = createActor(logic, { id, input, ...(inspect !== undefined && { inspect }) }) as AnyActorRef;
     const scheduler = root.system.scheduler;
     scheduler.schedule = (source, target, event, delay, timer) => this.#schedule(source, target, event, delay, timer);
     scheduler.cancel = (source, timer) => this.#cancel(source, timer);
     scheduler.cancelAll = (source) => {
-      for (const [name, timer] of this.#timers) if (timer.source === source) this.#drop(name);
+      for (const [name, timer] of this.#timers) if (timer.source === source) this.#dropTimer(name);
     };
     onChartFailure(root, this.#fail);
     if (onEvent !== undefined) observeEvents(root, onEvent);
@@ -103,19 +103,19 @@ export class SymbolicSystem implements ActorHome {
     return root;
   }
 
-  forget(root: AnyActorRef): void {
+  removeRoot(root: AnyActorRef): void {
     this.#roots = this.#roots.filter((other) => other !== root);
   }
 
   /** The root receives no more events, and its effects are not stopped. */
   kill(root: AnyActorRef): void {
-    for (const actor of [...family(root)].toReversed()) retire(actor);
+    for (const actor of [...withDescendants(root)].toReversed()) retire(actor);
     for (const [name, { source }] of this.#timers) {
       if (source.system !== root.system) continue;
       this.#timers = withoutTimer(this.#timers, name);
       this.#zone = this.#zone.withKind(name, 'mark');
     }
-    this.forget(root);
+    this.removeRoot(root);
   }
 
   forgetKilled(names: readonly string[]): void {
@@ -171,7 +171,7 @@ export class SymbolicSystem implements ActorHome {
     const failures = this.#failures;
     const actorNotes = this.#notesOfActors();
     return () => {
-      this.#bringBack(actorNotes);
+      this.#restoreActor(actorNotes);
       this.#zone = zone;
       this.#timers = timers;
       this.#roots = roots;
@@ -181,7 +181,7 @@ export class SymbolicSystem implements ActorHome {
 
   /** Parents first. */
   *actors(): Generator<AnyActorRef> {
-    for (const root of this.#roots) yield* family(root);
+    for (const root of this.#roots) yield* withDescendants(root);
   }
 
   #notesOfActors(): ReadonlyMap<AnyActorRef, Note> {
@@ -193,13 +193,13 @@ export class SymbolicSystem implements ActorHome {
     return actorNotes;
   }
 
-  #bringBack(actorNotes: ReadonlyMap<AnyActorRef, Note>): void {
+  #restoreActor(actorNotes: ReadonlyMap<AnyActorRef, Note>): void {
     for (const actor of this.actors()) if (!actorNotes.has(actor)) retire(actor);
     for (const [actor, { snapshot, status }] of actorNotes) {
       const internals = internalsOf(actor);
-      const revived = internals._processingStatus !== status;
+      const isRevived = internals._processingStatus !== status;
       internals._snapshot = snapshot;
-      if (!revived) continue;
+      if (!isRevived) continue;
       internals._processingStatus = status;
       if (status !== statusRunning) {
         systemOf(actor)._unregister(actor);
@@ -221,18 +221,18 @@ export class SymbolicSystem implements ActorHome {
   #schedule(source: AnyActorRef, target: AnyActorRef, event: AnyEventObject, delay: number, id = event.type): void {
     const timer = { source, target, event, id };
     const name = this.#nameOf(timer);
-    if (this.#silences(name)) return;
+    if (this.#isSilenced(name)) return;
     this.#timers = new Map(this.#timers).set(name, timer);
     if (!this.#zone.has(name)) this.#zone = this.#zone.arm(name, delay);
-    else if (this.#zone.hasPassed(name)) this.#zone = this.#zone.cancel(name).arm(name, 0);
+    else if (this.#zone.isOverdue(name)) this.#zone = this.#zone.cancel(name).arm(name, 0);
     else this.#zone = this.#zone.withKind(name, 'exact');
   }
 
   #cancel(source: AnyActorRef, id: string): void {
-    for (const [name, timer] of this.#timers) if (timer.source === source && timer.id === id) this.#drop(name);
+    for (const [name, timer] of this.#timers) if (timer.source === source && timer.id === id) this.#dropTimer(name);
   }
 
-  #drop(name: string): void {
+  #dropTimer(name: string): void {
     this.#timers = withoutTimer(this.#timers, name);
     this.#zone = this.#retainedActors.has(name) ? this.#zone.withKind(name, 'mark') : this.#zone.cancel(name);
   }
@@ -265,11 +265,11 @@ function isMachine(actor: AnyActorRef): boolean {
   return 'machine' in actor.getSnapshot();
 }
 
-function* family(actor: AnyActorRef): Generator<AnyActorRef> {
+function* withDescendants(actor: AnyActorRef): Generator<AnyActorRef> {
   yield actor;
   const { children } = actor.getSnapshot() as { children?: Record<string, AnyActorRef> };
   if (children === undefined) return;
-  for (const id in children) yield* family(children[id]!);
+  for (const id in children) yield* withDescendants(children[id]!);
 }
 
 function withoutTimer(timers: ReadonlyMap<string, Timer>, name: string): ReadonlyMap<string, Timer> {

@@ -59,8 +59,8 @@ export function exploreWithHelper(
   // The helper is idle until it receives a task.
   const peer = new PeerThreadChannel(control, port1);
   try {
-    const outcome = peer.work(search, search.begin(peer));
-    const result = peer.await();
+    const outcome = peer.exploreUntilDone(search, search.begin(peer));
+    const result = peer.awaitResult();
     if (result !== undefined) search.join(result.edges, result.found);
     if (search.found !== undefined) return explore(beginWorld, requestedLimits, report);
     const isComplete = outcome === 'complete' && (result === undefined || result.outcome === 'complete');
@@ -70,13 +70,17 @@ export function exploreWithHelper(
   }
 }
 
-export function runHelper(beginWorld: (world: unknown) => World, needed: HelperData): void {
-  const search = new StateSearch(beginWorld(needed.world), needed.limits, new SharedStateTable(needed.states));
-  const peer = new PeerThreadChannel(needed.control, needed.port);
+export function runHelper(beginWorld: (world: unknown) => World, helperData: HelperData): void {
+  const search = new StateSearch(
+    beginWorld(helperData.world),
+    helperData.limits,
+    new SharedStateTable(helperData.states),
+  );
+  const peer = new PeerThreadChannel(helperData.control, helperData.port);
   if (!peer.join()) return;
-  const report = (message: Message): void => needed.port.postMessage(message);
+  const report = (message: Message): void => helperData.port.postMessage(message);
   try {
-    const outcome = peer.work(search, 'complete');
+    const outcome = peer.exploreUntilDone(search, 'complete');
     report({ kind: 'result', edges: search.edges, found: search.found, outcome });
   } catch (error) {
     report({ kind: 'failure', error });
@@ -90,7 +94,7 @@ const joinedIndex = 2;
 const controlWords = 3;
 const trueFlag = 1;
 const tooLate = 2;
-const threads = 2;
+const threadCount = 2;
 const pollMs = 5;
 
 class PeerThreadChannel implements PeerThread {
@@ -116,7 +120,7 @@ class PeerThreadChannel implements PeerThread {
     this.#port.postMessage({ kind: 'task', task } satisfies Message);
   }
 
-  work(search: StateSearch, first: Outcome): Outcome {
+  exploreUntilDone(search: StateSearch, first: Outcome): Outcome {
     let outcome = first;
     while (outcome === 'complete' && !this.isDone) {
       const task = this.#nextTask();
@@ -133,7 +137,7 @@ class PeerThreadChannel implements PeerThread {
   }
 
   /** @returns `undefined` if the helper has not joined */
-  await(): Extract<Message, { kind: 'result' }> | undefined {
+  awaitResult(): Extract<Message, { kind: 'result' }> | undefined {
     if (Atomics.compareExchange(this.#control, joinedIndex, 0, tooLate) === 0) return undefined;
     while (this.#result === undefined) {
       this.#receive();
@@ -147,14 +151,14 @@ class PeerThreadChannel implements PeerThread {
     for (;;) {
       const task = this.#receive();
       if (task !== undefined) return task;
-      if (this.isDone || this.#isNothingLeft()) return undefined;
+      if (this.isDone || this.#areBothIdle()) return undefined;
       Atomics.wait(this.#control, doneIndex, 0, pollMs);
     }
   }
 
-  #isNothingLeft(): boolean {
+  #areBothIdle(): boolean {
     const isWithoutPeer = Atomics.load(this.#control, joinedIndex) === 0;
-    return isWithoutPeer || Atomics.load(this.#control, idleFlag) === threads;
+    return isWithoutPeer || Atomics.load(this.#control, idleFlag) === threadCount;
   }
 
   #receive(): Task | undefined {

@@ -5,39 +5,39 @@ import { type DeadlineKind, Zone } from './zone.ts';
 describe('a zone', () => {
   test('allows the earliest timer next, and any of several timers that are due simultaneously', () => {
     const zone = Zone.empty.arm('late', 300).arm('soon', 100).arm('as soon', 100).elapse();
-    expect(zone.firable()).toEqual(['soon', 'as soon']);
+    expect(zone.firableTimers()).toEqual(['soon', 'as soon']);
   });
 
   test('contains the remaining time of the other timers after a timer fires', () => {
     const zone = Zone.empty.arm('late', 300).arm('soon', 100).elapse().fire('soon').arm('between', 199).elapse();
-    expect(zone.firable()).toEqual(['between']);
-    expect(zone.fire('between').arm('after', 2).elapse().firable()).toEqual(['late']);
+    expect(zone.firableTimers()).toEqual(['between']);
+    expect(zone.fire('between').arm('after', 2).elapse().firableTimers()).toEqual(['late']);
   });
 
   test('leaves the start of a deadline without an exact time undetermined', () => {
     const zone = Zone.empty.arm('first', 100).elapse().arm('second', 50).elapse();
-    expect(zone.firable()).toEqual(['first', 'second']);
+    expect(zone.firableTimers()).toEqual(['first', 'second']);
   });
 
   test('allows no timer before an event that must happen earlier', () => {
     const zone = Zone.empty.arm('timer', 100).arm('an exit', 50, 'within').elapse();
-    expect(zone.firable()).toEqual([]);
-    expect(zone.cancel('an exit').elapse().firable()).toEqual(['timer']);
+    expect(zone.firableTimers()).toEqual([]);
+    expect(zone.cancel('an exit').elapse().firableTimers()).toEqual(['timer']);
   });
 
   test('allows a timer before a deadline that may take longer', () => {
     const zone = Zone.empty.arm('timer', 100).arm('an exit', 150, 'within').elapse();
-    expect(zone.firable()).toEqual(['timer']);
+    expect(zone.firableTimers()).toEqual(['timer']);
     expect(zone.fire('timer').has('an exit')).toBe(true);
   });
 
   test('lets time pass a mark, and reports whether the mark has passed in every timing', () => {
     const zone = Zone.empty.arm('deadline', 100, 'mark').arm('timer', 150).elapse();
-    expect(zone.hasPassed('deadline')).toBe(false);
+    expect(zone.isOverdue('deadline')).toBe(false);
     const laterZone = zone.fire('timer');
-    expect(laterZone.hasPassed('deadline')).toBe(true);
-    expect(laterZone.sinceMs('deadline')).toBe(50);
-    expect(zone.sinceMs('deadline')).toBe(-100);
+    expect(laterZone.isOverdue('deadline')).toBe(true);
+    expect(laterZone.minElapsedMs('deadline')).toBe(50);
+    expect(zone.minElapsedMs('deadline')).toBe(-100);
   });
 
   test('removes a cancelled deadline and ignores an unknown one', () => {
@@ -131,7 +131,7 @@ class Timing {
     const first = [...this.pendingDeadlines].filter(([, { at, kind }]) => kind === 'exact' && at === this.soonest);
     const name = first[deadlineIndex % Math.max(1, first.length)]?.[0];
     if (name === undefined) return;
-    expect(this.zone.firable()).toContain(name);
+    expect(this.zone.firableTimers()).toContain(name);
     this.now = this.soonest;
     this.pendingDeadlines.delete(name);
     this.zone = this.zone.fire(name);
@@ -147,9 +147,9 @@ test('a zone allows every event of a concrete timing, and its certain bounds hol
         const { zone, now, pendingDeadlines } = timing;
         for (const [name, { at, kind }] of pendingDeadlines) {
           expect(zone.has(name)).toBe(true);
-          if (zone.hasPassed(name)) expect(at).toBeLessThanOrEqual(now);
-          if (kind === 'mark') expect(zone.sinceMs(name)).toBeLessThanOrEqual(now - at);
-          if (kind === 'exact' && at === timing.soonest) expect(zone.firable()).toContain(name);
+          if (zone.isOverdue(name)) expect(at).toBeLessThanOrEqual(now);
+          if (kind === 'mark') expect(zone.minElapsedMs(name)).toBeLessThanOrEqual(now - at);
+          if (kind === 'exact' && at === timing.soonest) expect(zone.firableTimers()).toContain(name);
         }
       }
     }),

@@ -44,26 +44,26 @@ export class Zone {
   arm(name: string, ms: number, kind: DeadlineKind = 'exact'): Zone {
     if (this.has(name)) throw new Error(`deadline '${name}' exists already`);
     const size = this.#size;
-    const next = new Float64Array((size + 1) ** 2);
+    const nextBounds = new Float64Array((size + 1) ** 2);
     for (let i = 0; i < size; i++) {
-      for (let j = 0; j < size; j++) next[i * (size + 1) + j] = this.#bound(i, j);
-      next[i * (size + 1) + size] = this.#bound(i, 0) - ms;
-      next[size * (size + 1) + i] = this.#bound(0, i) + ms;
+      for (let j = 0; j < size; j++) nextBounds[i * (size + 1) + j] = this.#bound(i, j);
+      nextBounds[i * (size + 1) + size] = this.#bound(i, 0) - ms;
+      nextBounds[size * (size + 1) + i] = this.#bound(0, i) + ms;
     }
-    return new Zone([...this.#deadlines, { name, kind }], next);
+    return new Zone([...this.#deadlines, { name, kind }], nextBounds);
   }
 
   cancel(name: string): Zone {
     const removedIndex = this.#indexOf(name);
     if (removedIndex === -1) return this;
     const size = this.#size;
-    const next = new Float64Array((size - 1) ** 2);
+    const nextBounds = new Float64Array((size - 1) ** 2);
     let writeIndex = 0;
     for (let i = 0; i < size; i++) {
       if (i === removedIndex) continue;
-      for (let j = 0; j < size; j++) if (j !== removedIndex) next[writeIndex++] = this.#bound(i, j);
+      for (let j = 0; j < size; j++) if (j !== removedIndex) nextBounds[writeIndex++] = this.#bound(i, j);
     }
-    return new Zone(this.#deadlines.toSpliced(removedIndex - 1, 1), next);
+    return new Zone(this.#deadlines.toSpliced(removedIndex - 1, 1), nextBounds);
   }
 
   /** The new name must be unused. */
@@ -78,57 +78,57 @@ export class Zone {
   /** If the new kind is not a mark, only timings remain in which the deadline has not passed. */
   withKind(name: string, kind: DeadlineKind): Zone {
     const index = this.#indexOf(name);
-    const next = this.#bounds.slice();
-    if (kind !== 'mark') tighten(next, this.#size, 0, index, 0);
-    return new Zone(this.#deadlines.with(index - 1, { name, kind }), next);
+    const nextBounds = this.#bounds.slice();
+    if (kind !== 'mark') tighten(nextBounds, this.#size, 0, index, 0);
+    return new Zone(this.#deadlines.with(index - 1, { name, kind }), nextBounds);
   }
 
   /** The timers that may fire next, because no other deadline must precede them. */
-  firable(): string[] {
+  firableTimers(): string[] {
     return this.#deadlines
-      .filter(({ kind }, index) => kind === 'exact' && this.#mayBeNext(index + 1))
+      .filter(({ kind }, index) => kind === 'exact' && this.#canFireNext(index + 1))
       .map(({ name }) => name);
   }
 
   /** The zone at the time of this timer, without the timer. */
   fire(name: string): Zone {
-    const fired = this.#indexOf(name);
+    const firedIndex = this.#indexOf(name);
     const size = this.#size;
-    const next = this.#bounds.slice();
+    const nextBounds = this.#bounds.slice();
     for (let j = 1; j < size; j++) {
-      if (j !== fired && this.#deadlines[j - 1]!.kind !== 'mark') tighten(next, size, fired, j, 0);
+      if (j !== firedIndex && this.#deadlines[j - 1]!.kind !== 'mark') tighten(nextBounds, size, firedIndex, j, 0);
     }
-    tighten(next, size, fired, 0, 0);
+    tighten(nextBounds, size, firedIndex, 0, 0);
     for (let k = 0; k < size; k++) {
-      next[k] = next[fired * size + k]!;
-      next[k * size] = next[k * size + fired]!;
+      nextBounds[k] = nextBounds[firedIndex * size + k]!;
+      nextBounds[k * size] = nextBounds[k * size + firedIndex]!;
     }
-    next[0] = 0;
-    return new Zone(this.#deadlines, next).cancel(name);
+    nextBounds[0] = 0;
+    return new Zone(this.#deadlines, nextBounds).cancel(name);
   }
 
   elapse(): Zone {
     const size = this.#size;
-    const next = this.#bounds.slice();
+    const nextBounds = this.#bounds.slice();
     for (let i = 1; i < size; i++) {
       let bound = Number.POSITIVE_INFINITY;
       for (let k = 1; k < size; k++) {
         // Now is not later than deadline k, which limits how much later than deadline i it can be.
         if (this.#deadlines[k - 1]!.kind !== 'mark') bound = Math.min(bound, this.#bound(k, i));
       }
-      next[i] = bound;
+      nextBounds[i] = bound;
     }
-    return new Zone(this.#deadlines, next);
+    return new Zone(this.#deadlines, nextBounds);
   }
 
   /** Whether that moment is in the past, or is now, in every timing. */
-  hasPassed(name: string): boolean {
+  isOverdue(name: string): boolean {
     const index = this.#indexOf(name);
     return index !== -1 && this.#bound(index, 0) <= 0;
   }
 
   /** The minimum time since that moment; negative before it. */
-  sinceMs(name: string): number {
+  minElapsedMs(name: string): number {
     return 0 - this.#bound(this.#indexOf(name), 0);
   }
 
@@ -138,13 +138,13 @@ export class Zone {
 
   /** The age of a passed mark does not affect later events, so the key omits it. */
   key(): string {
-    const all = this.#sortedIndexes();
-    const order = all.filter((i) => !this.#isPast(i));
+    const sortedIndexes = this.#sortedIndexes();
+    const currentIndexes = sortedIndexes.filter((i) => !this.#isOverdueIndex(i));
     let key = '';
-    for (const i of all) {
+    for (const i of sortedIndexes) {
       key += i === 0 ? 'now' : this.#deadlines[i - 1]!.name;
-      if (this.#isPast(i)) key += '!';
-      else for (const j of order) if (i !== j) key += `,${this.#bound(i, j)}`;
+      if (this.#isOverdueIndex(i)) key += '!';
+      else for (const j of currentIndexes) if (i !== j) key += `,${this.#bound(i, j)}`;
       key += ';';
     }
     return key;
@@ -152,14 +152,15 @@ export class Zone {
 
   /** A key of the order of the deadlines. @param pastIsPast whether the age of a passed mark is ignored */
   orderKey(pastIsPast = false): string {
-    const all = this.#sortedIndexes().filter((i) => i !== 0);
-    const order = pastIsPast ? all.filter((i) => !this.#isPast(i)) : all;
+    const sortedIndexes = this.#sortedIndexes().filter((i) => i !== 0);
+    const comparedIndexes = pastIsPast ? sortedIndexes.filter((i) => !this.#isOverdueIndex(i)) : sortedIndexes;
     let key = '';
-    for (const i of all) {
-      const isPast = this.#isPast(i);
+    for (const i of sortedIndexes) {
+      const isPast = this.#isOverdueIndex(i);
       key += this.#deadlines[i - 1]!.name;
       if (isPast) key += '!';
-      if (!isPast || !pastIsPast) for (const j of order) if (i !== j) key += this.#bound(j, i) >= 0 ? '+' : '-';
+      if (!isPast || !pastIsPast)
+        for (const j of comparedIndexes) if (i !== j) key += this.#bound(j, i) >= 0 ? '+' : '-';
       key += ';';
     }
     return key;
@@ -178,14 +179,14 @@ export class Zone {
     return index === -1 ? -1 : index + 1;
   }
 
-  #mayBeNext(index: number): boolean {
+  #canFireNext(index: number): boolean {
     for (let j = 1; j < this.#size; j++) {
       if (this.#deadlines[j - 1]!.kind !== 'mark' && this.#bound(j, index) < 0) return false;
     }
     return true;
   }
 
-  #isPast(i: number): boolean {
+  #isOverdueIndex(i: number): boolean {
     return i > 0 && this.#deadlines[i - 1]!.kind === 'mark' && this.#bound(i, 0) <= 0;
   }
 
@@ -198,10 +199,10 @@ export class Zone {
 /** Adds the constraint "moment i is at most `bound` later than moment j" and its consequences. */
 function tighten(bounds: Float64Array, size: number, i: number, j: number, bound: number): void {
   if (bounds[i * size + j]! <= bound) return;
-  for (let a = 0; a < size; a++) {
-    for (let b = 0; b < size; b++) {
-      const boundVia = bounds[a * size + i]! + bound + bounds[j * size + b]!;
-      if (boundVia < bounds[a * size + b]!) bounds[a * size + b] = boundVia;
+  for (let row = 0; row < size; row++) {
+    for (let column = 0; column < size; column++) {
+      const boundVia = bounds[row * size + i]! + bound + bounds[j * size + column]!;
+      if (boundVia < bounds[row * size + column]!) bounds[row * size + column] = boundVia;
     }
   }
 }

@@ -1,4 +1,4 @@
-import { failedStart, isRetriesExhausted, retriesExhaustedSentence } from '../../runtime/findings/run-end.ts';
+import { failedStartReason, isRetriesExhausted, retriesExhaustedSentence } from '../../runtime/findings/run-end.ts';
 import { actorText, count, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { StateTags } from '../trace/state-tags.ts';
@@ -20,7 +20,7 @@ class FailedStartsRun implements RuleRun {
   /** The reasons of the first and of the last failure often differ. */
   #firstReason = '';
   #lastReason = '';
-  #reportedGivenUp = false;
+  #hasReportedGivingUp = false;
   #isRetriesExhausted = false;
   #tags: StateTags | undefined;
 
@@ -34,7 +34,7 @@ class FailedStartsRun implements RuleRun {
 
   #event(record: TraceRecord & { kind: 'event' }, index: number): Finding[] | undefined {
     const { event } = record;
-    const failedRecord = failedStart(record);
+    const failedRecord = failedStartReason(record);
     if (failedRecord !== undefined) {
       this.#failures.push(index);
       this.#lastReason = failedRecord;
@@ -44,7 +44,7 @@ class FailedStartsRun implements RuleRun {
     if (event.type !== 'epoch.live') return undefined;
     const failures = this.#failures;
     this.#failures = [];
-    this.#reportedGivenUp = false;
+    this.#hasReportedGivingUp = false;
     if (failures.length === 0) return undefined;
     return [
       this.#finding(
@@ -57,10 +57,10 @@ class FailedStartsRun implements RuleRun {
   }
 
   #transition({ actor, to }: TraceRecord & { kind: 'transition' }, index: number, run: Run): Finding[] | undefined {
-    if (actor !== 'supervisor' || this.#reportedGivenUp) return undefined;
+    if (actor !== 'supervisor' || this.#hasReportedGivingUp) return undefined;
     this.#tags ??= new StateTags(run.header.machines);
     if (!this.#tags.tagsOf(actor, to).has('retries exhausted')) return undefined;
-    this.#reportedGivenUp = true;
+    this.#hasReportedGivingUp = true;
     const servingText =
       this.#servingState.name === undefined ? 'no Envoy serves' : `${actorText(this.#servingState.name)} still serves`;
     return [

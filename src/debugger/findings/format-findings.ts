@@ -1,10 +1,10 @@
-import { span } from '../../runtime/findings/words.ts';
+import { durationText } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 import type { BrokenRule, Finding, Weight } from './finding.ts';
 import type { TimePart } from './time-spent.ts';
 
-const signs: Readonly<Record<Weight, string>> = { bad: '✕', note: '•', fine: '✓' };
+const symbolByWeight: Readonly<Record<Weight, string>> = { bad: '✕', note: '•', fine: '✓' };
 const maxParts = 4;
 
 export function formatFindings(
@@ -16,10 +16,10 @@ export function formatFindings(
   const lines = findings.flatMap((finding) => {
     const record = records[finding.index]!;
     const margin = ' '.repeat(prefixOf(record).length + 2);
-    const spent = spentText(finding.spent ?? []);
+    const timeSpentText = spentText(finding.spent ?? []);
     return [
-      `${prefixOf(record)}  ${signs[finding.weight]} ${visibleLine(finding.sentence)}`,
-      ...(spent === '' ? [] : [`${margin}  ${visibleLine(spent)}`]),
+      `${prefixOf(record)}  ${symbolByWeight[finding.weight]} ${visibleLine(finding.sentence)}`,
+      ...(timeSpentText === '' ? [] : [`${margin}  ${visibleLine(timeSpentText)}`]),
     ];
   });
   const failedRuleLines = brokenRules.map(({ rule, reason }) =>
@@ -32,6 +32,6 @@ export function formatFindings(
 export function spentText(spent: readonly TimePart[]): string {
   if (spent.length === 0) return '';
   const totalMs = spent.reduce((sum, { ms }) => sum + ms, 0);
-  const durations = spent.slice(0, maxParts).map(({ what, ms }) => `${span(ms)} ${what}`);
-  return `${span(totalMs)}: ${durations.join(', ')}${spent.length > maxParts ? ', …' : ''}`;
+  const durations = spent.slice(0, maxParts).map(({ what, ms }) => `${durationText(ms)} ${what}`);
+  return `${durationText(totalMs)}: ${durations.join(', ')}${spent.length > maxParts ? ', …' : ''}`;
 }

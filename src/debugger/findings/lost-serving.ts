@@ -1,4 +1,4 @@
-import { actorText, span, text } from '../../runtime/findings/words.ts';
+import { actorText, durationText, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
 import { Serving, servingEvents } from './serving.ts';
@@ -13,12 +13,12 @@ export const lostServingRule: FindingRule = {
 class LostServingRun implements RuleRun {
   readonly #servingState = new Serving();
   /** Whether the agent was ordered to stop or is exiting. */
-  #isLeaving = false;
+  #isStopping = false;
 
   onRecord(record: TraceRecord, index: number): Finding[] | undefined {
     const servingName = this.#servingState.name;
     this.#servingState.addRecord(record, index);
-    this.#isLeaving ||= isStop(record) || (record.kind === 'stop' && record.actor === 'supervisor');
+    this.#isStopping ||= isStopRecord(record) || (record.kind === 'stop' && record.actor === 'supervisor');
     if (record.kind !== 'event' || record.event.type !== 'epoch.failed' || record.to !== 'supervisor') return undefined;
     const { name, during, reason } = record.event;
     if (during !== 'serving' && during !== 'draining') return undefined;
@@ -43,12 +43,12 @@ class LostServingRun implements RuleRun {
   end(run: Run): Finding[] | undefined {
     const { lostAt, lostIndex } = this.#servingState;
     const lastRecord = run.recordAt(run.length - 1);
-    if (this.#isLeaving || lostAt === undefined || lastRecord === undefined) return undefined;
+    if (this.#isStopping || lostAt === undefined || lastRecord === undefined) return undefined;
     return [
       {
         rule: 'lost serving',
         weight: 'bad',
-        sentence: `no Envoy serves in the last ${span(lastRecord.t - lostAt)} of the trace`,
+        sentence: `no Envoy serves in the last ${durationText(lastRecord.t - lostAt)} of the trace`,
         index: lostIndex,
         range: [lostIndex, run.length - 1],
         root: lostIndex,
@@ -57,7 +57,7 @@ class LostServingRun implements RuleRun {
   }
 }
 
-function isStop(record: TraceRecord): boolean {
+function isStopRecord(record: TraceRecord): boolean {
   return (
     record.kind === 'event' && (record.event.type === 'supervisor.stop' || record.event.type === 'supervisor.stop-now')
   );

@@ -1,4 +1,4 @@
-import { count, span, text } from '../../runtime/findings/words.ts';
+import { count, durationText, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
 import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
@@ -27,18 +27,18 @@ class PushRun implements RuleRun {
     const pushIndex = this.#pushIndex;
     this.#pushIndex = undefined;
     const order = run.recordAt(pushIndex) as TraceRecord & { kind: 'event' };
-    const { links } = causeChain(run, pushIndex, isChange);
+    const { links } = causeChain(run, pushIndex, isConfigurationChange);
     const root = links.at(-1);
     const from = root?.record.t ?? order.t;
-    const took = record.t - from;
-    if (took < slowMs) return undefined;
+    const durationMs = record.t - from;
+    if (durationMs < slowMs) return undefined;
     const configs = Array.isArray(order.event.configs) ? order.event.configs.length : 0;
     const pushedText = order.event.forced === true ? 'all configuration' : count(configs, 'changed object');
     return [
       {
         rule: 'push',
         weight: 'note',
-        sentence: `slow push: ${pushedText}, version ${text(order.event.version)}, sent to all clients ${span(took)} after the change`,
+        sentence: `slow push: ${pushedText}, version ${text(order.event.version)}, sent to all clients ${durationText(durationMs)} after the change`,
         index,
         range: [root?.index ?? pushIndex, index],
         ...(root !== undefined && { root: root.index }),
@@ -48,6 +48,6 @@ class PushRun implements RuleRun {
   }
 }
 
-function isChange({ record }: CauseLink): boolean {
+function isConfigurationChange({ record }: CauseLink): boolean {
   return record.kind === 'event' && (record.event.type === 'files.changed' || record.from === 'outside');
 }

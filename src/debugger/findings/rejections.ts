@@ -28,7 +28,7 @@ class RejectionRun implements RuleRun {
       case 'config.rejected':
       case 'configs.rejected':
       case 'settings.rejected':
-        return [findingOf(index, refusal(event))];
+        return [findingOf(index, rejectionSentence(event))];
       case 'request.classified': {
         if (event.requestClass !== 'rejection') return undefined;
         const type = text(event.typeUrl).replace(/^.*\./, '');
@@ -43,7 +43,7 @@ class RejectionRun implements RuleRun {
   }
 }
 
-function refusal(event: { readonly [field: string]: unknown }): string {
+function rejectionSentence(event: { readonly [field: string]: unknown }): string {
   const summary = 'new configuration rejected, old one kept';
   if (typeof event.reason === 'string') return `${summary}: ${text(event.reason)}`;
   const problems: readonly unknown[] = Array.isArray(event.problems) ? event.problems : [];

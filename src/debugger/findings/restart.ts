@@ -1,5 +1,5 @@
 import type { RestartReason } from '../../../machines/agent/protocol.ts';
-import { actorText, fileName, span, text } from '../../runtime/findings/words.ts';
+import { actorText, durationText, fileName, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
 import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
@@ -35,11 +35,11 @@ class RestartRun implements RuleRun {
     const name = actorText(event.name);
     const change =
       previousEpoch === undefined
-        ? `serves after ${span(gapMs)} of downtime`
-        : `replaced ${actorText(previousEpoch)} with ${gapMs === 0 ? 'no' : span(gapMs)} downtime`;
+        ? `serves after ${durationText(gapMs)} of downtime`
+        : `replaced ${actorText(previousEpoch)} with ${gapMs === 0 ? 'no' : durationText(gapMs)} downtime`;
     const sentence = hasServed
       ? `${name} ${change}: ${causeText}`
-      : `${name} is live ${span(record.t - (run.recordAt(0)?.t ?? 0))} after the start`;
+      : `${name} is live ${durationText(record.t - (run.recordAt(0)?.t ?? 0))} after the start`;
     return [
       {
         rule: 'restart',
@@ -80,7 +80,7 @@ function reasonOf({ record }: CauseLink, links: readonly CauseLink[], run: Run):
   const { event } = record;
   switch (event.type) {
     case 'files.changed':
-      return `${filesChanged(record, links, run).join(', ')} changed`;
+      return `${changedFileNames(record, links, run).join(', ')} changed`;
     case 'signal.received':
       return `${text(event.signal)} received`;
     case 'epoch.failed':
@@ -93,7 +93,7 @@ function reasonOf({ record }: CauseLink, links: readonly CauseLink[], run: Run):
 const maxChanges = 100;
 const maxNamedFiles = 3;
 
-function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly CauseLink[], run: Run): string[] {
+function changedFileNames({ to }: TraceRecord & { kind: 'event' }, links: readonly CauseLink[], run: Run): string[] {
   const changedAt = links.find(
     ({ record }) => record.kind === 'event' && record.event.type === 'config.changed',
   )?.index;
@@ -102,7 +102,7 @@ function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly C
   for (let inspectedCount = 0; inspectedCount < maxChanges; inspectedCount++) {
     const eventIndex = run.lastIndexAbout(to, ['event'], endIndex);
     const record = eventIndex === undefined ? undefined : run.recordAt(eventIndex);
-    if (eventIndex === undefined || record?.kind !== 'event' || isEarlier(record, links)) break;
+    if (eventIndex === undefined || record?.kind !== 'event' || precedesChain(record, links)) break;
     if (record.event.type === 'files.changed') {
       names.add(typeof record.event.path === 'string' ? changedName(record.event.path) : 'a watched file');
     }
@@ -121,6 +121,6 @@ function changedName(path: string): string {
 }
 
 /** Earlier changes belong to another configuration. */
-function isEarlier({ seq }: TraceRecord, links: readonly CauseLink[]): boolean {
+function precedesChain({ seq }: TraceRecord, links: readonly CauseLink[]): boolean {
   return seq < links.at(-1)!.record.seq;
 }

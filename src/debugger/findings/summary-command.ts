@@ -16,7 +16,7 @@ export async function printSummary(
   const { header } = openedTrace;
   const { records } = await readRecords(openedTrace.records);
   const traceFindings = new TraceFindings(new RecordedRun(header, records));
-  traceFindings.grow();
+  traceFindings.addNewRecords();
   const sortedFindings = [...traceFindings.findings, ...traceFindings.finish()].sort((a, b) => a.index - b.index);
   if (format === 'text') {
     const print = clock ? { startedAt: header.startedAt } : {};

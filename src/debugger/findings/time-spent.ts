@@ -12,14 +12,15 @@ const minMs = 1;
 
 /** @param links causes of `from`, up to the first record of the measured time */
 export function timeSpent(from: TraceRecord, links: readonly CauseLink[]): TimePart[] {
-  const spent = new Map<string, number>();
+  const msByActivity = new Map<string, number>();
   let nextTime = from;
   for (const { record } of links) {
     const ms = nextTime.t - record.t;
-    if (ms > 0) spent.set(actorSpendingTime(nextTime), (spent.get(actorSpendingTime(nextTime)) ?? 0) + ms);
+    if (ms > 0)
+      msByActivity.set(actorSpendingTime(nextTime), (msByActivity.get(actorSpendingTime(nextTime)) ?? 0) + ms);
     nextTime = record;
   }
-  return [...spent]
+  return [...msByActivity]
     .map(([activity, ms]) => ({ what: activity, ms }))
     .filter(({ ms }) => ms >= minMs)
     .sort((a, b) => b.ms - a.ms);

@@ -89,7 +89,7 @@ export class TraceFindings {
   }
 
   /** Processes the records that were added since the last call. */
-  grow(): void {
+  addNewRecords(): void {
     while (this.#readCount < this.#run.length) this.addRecord(this.#run.recordAt(this.#readCount)!);
   }
 
@@ -133,20 +133,20 @@ export class TraceFindings {
 
   #applyRules(
     activeRules: readonly ActiveRule[],
-    question: (rule: RuleRun) => readonly Finding[] | undefined,
+    apply: (rule: RuleRun) => readonly Finding[] | undefined,
   ): readonly Finding[] {
     const endFindings: Finding[] = [];
     for (const rule of [...activeRules]) {
       // Further findings are dropped, so the rule need not follow the trace unless it reports at the end.
       if (rule.findingCount >= maxPerRule && rule.run.end === undefined) continue;
       try {
-        const newFindings = question(rule.run) ?? [];
+        const newFindings = apply(rule.run) ?? [];
         rule.findingCount += newFindings.length;
         if (rule.findingCount <= maxPerRule) endFindings.push(...newFindings);
       } catch (error) {
-        for (const list of [this.#rules, ...this.#rulesByEvent.values(), ...this.#rulesByKind.values()]) {
-          const ruleIndex = list.indexOf(rule);
-          if (ruleIndex >= 0) list.splice(ruleIndex, 1);
+        for (const rules of [this.#rules, ...this.#rulesByEvent.values(), ...this.#rulesByKind.values()]) {
+          const ruleIndex = rules.indexOf(rule);
+          if (ruleIndex >= 0) rules.splice(ruleIndex, 1);
         }
         this.#brokenRules.push({ rule: rule.name, reason: messageOf(error) });
       }
@@ -155,8 +155,8 @@ export class TraceFindings {
   }
 }
 
-function listOf<Key>(lists: Map<Key, ActiveRule[]>, key: Key): ActiveRule[] {
-  const list = lists.get(key) ?? [];
-  lists.set(key, list);
-  return list;
+function listOf<Key>(rulesByKey: Map<Key, ActiveRule[]>, key: Key): ActiveRule[] {
+  const rules = rulesByKey.get(key) ?? [];
+  rulesByKey.set(key, rules);
+  return rules;
 }

@@ -8,10 +8,11 @@ export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
   const { snapshot } = run;
   if (snapshot.status !== 'active') return [];
   const state: SampledState = { value: snapshot.value, context: snapshot.context };
-  const handled = new Set(run.activeNodes.flatMap((node) => [...node.transitions.keys()]));
-  const handles = (type: string): boolean => [...handled].some((descriptor) => matchesDescriptor(type, descriptor));
+  const handledEvents = new Set(run.activeNodes.flatMap((node) => [...node.transitions.keys()]));
+  const handles = (type: string): boolean =>
+    [...handledEvents].some((descriptor) => matchesDescriptor(type, descriptor));
   const types = new Set([
-    ...[...handled].filter((type) => type !== '' && !type.startsWith('xstate.') && !type.includes('*')),
+    ...[...handledEvents].filter((type) => type !== '' && !type.startsWith('xstate.') && !type.includes('*')),
     ...Object.keys(samples.events ?? {}).filter(handles),
   ]);
   const events = [...types].flatMap((type) =>
@@ -35,7 +36,10 @@ export function configurationKey(run: MachineRun, samples: Samples, start: numbe
   const { value, status, context, historyValue } = run.snapshot;
   const relevantContext = samples.relevant === undefined ? context : samples.relevant(context);
   const history = mapNodes(historyValue as Record<string, AnyStateNode[]>);
-  return JSON.stringify([start, value, status, relevantContext, history, run.effects, run.pendingTimers()], plain);
+  return JSON.stringify(
+    [start, value, status, relevantContext, history, run.effects, run.pendingTimers()],
+    toPlainValue,
+  );
 }
 
 function mapNodes(history: Record<string, AnyStateNode[]>): Record<string, string[]> {
@@ -43,7 +47,7 @@ function mapNodes(history: Record<string, AnyStateNode[]>): Record<string, strin
 }
 
 /** Encodes values that JSON would omit, so that different contexts get different keys. */
-function plain(_name: string, value: unknown): unknown {
+function toPlainValue(_name: string, value: unknown): unknown {
   if (value instanceof Map) return ['map', ...value];
   if (value instanceof Set) return ['set', ...value];
   return typeof value === 'bigint' || typeof value === 'undefined' ? String(value) : value;

@@ -30,7 +30,7 @@ export async function generateTests(
   output: CommandOutput,
 ): Promise<number> {
   const loadedMachine = await loadMachine({ ...options, machine: request });
-  const suite = suiteOf(loadedMachine, options);
+  const suite = buildSuite(loadedMachine, options);
   const text = options.format === 'json' ? jsonOf(suite) : vitestOf(suite, loadedMachine, request, options);
   if (options.output === undefined) output.out(text);
   else writeOutput('--output', options.output, text);
@@ -38,7 +38,7 @@ export async function generateTests(
   return suite.tests.length === 0 ? 1 : 0;
 }
 
-function suiteOf({ machine, samples, file, exportName }: LoadedMachine, options: GenerateCommandOptions): Suite {
+function buildSuite({ machine, samples, file, exportName }: LoadedMachine, options: GenerateCommandOptions): Suite {
   const { cover, limit = defaultLimit } = options;
   const depth = options.depth ?? (cover === 'paths' ? defaultPathDepth : defaultDepth);
   const source = { source: specifier(process.cwd(), file), export: exportName };
@@ -105,21 +105,21 @@ function specifier(folder: string, file: string): string {
 function formatCoverage({ machine, tests, coverage }: Suite, file?: string): string {
   const { states, transitions, explored, bounds, failures } = coverage;
   const steps = tests.reduce((sum, test) => sum + test.steps.length, 0);
-  const extent = explored.complete ? 'all configurations' : 'as many as required or allowed';
+  const extentText = explored.complete ? 'all configurations' : 'as many as required or allowed';
   return [
     `generate: ${machine.id}: ${tests.length} tests, ${steps} steps${file === undefined ? '' : ` → ${file}`}`,
-    `  states       ${share(states)}`,
+    `  states       ${shareText(states)}`,
     ...missingLines(states),
-    `  transitions  ${share(transitions)}`,
+    `  transitions  ${shareText(transitions)}`,
     ...missingLines(transitions),
     `  refusals     ${coverage.refusals} guarded transitions are also tested with a false guard`,
-    `  explored     ${explored.configurations} configurations, ${explored.steps} steps, depth ${explored.depth}: ${extent}`,
+    `  explored     ${explored.configurations} configurations, ${explored.steps} steps, depth ${explored.depth}: ${extentText}`,
     ...bounds.map((bound) => `  bound        ${bound}`),
     ...failures.map((failure) => `  failed       ${failure}`),
   ].join('\n');
 }
 
-const share = ({ covered, total }: Share): string => `${covered} of ${total} covered`;
+const shareText = ({ covered, total }: Share): string => `${covered} of ${total} covered`;
 
 const missingLines = ({ missing }: Share): string[] =>
   missing.map(({ what, why }) => `    missing: ${what}\n        ${why}`);

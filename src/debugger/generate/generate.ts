@@ -1,5 +1,12 @@
 import type { AnyStateMachine } from 'xstate';
-import { coveredByStart, type SelectedRun, selectRuns, wasActive, whyMissing, whyNeverEntered } from './cover.ts';
+import {
+  itemsCoveredByStart,
+  type SelectedRun,
+  selectRuns,
+  wasNodeActive,
+  whyNeverEntered,
+  whyUncovered,
+} from './cover.ts';
 import { MachineRun } from './machine-run.ts';
 import type { Samples } from './samples.ts';
 import { withStandIns } from './stand-ins.ts';
@@ -31,13 +38,13 @@ export function generate(
   const completedWalk = walk(isolatedMachine, samples, {
     configurations: options.limit,
     depth: options.depth,
-    ...(options.cover === 'states' && { enough: untilEntered(targets) }),
+    ...(options.cover === 'states' && { enough: stopWhenEntered(targets) }),
   });
   const { chosenRuns: candidates, bounds } = selectRuns(completedWalk, targets, options.cover, options.limit);
   // Omits runs whose result depends on data that `relevant` omits, such as names in events.
   const repeatableRuns = candidates.filter((run) => isRepeatable(isolatedMachine, completedWalk, run));
   const droppedCount = candidates.length - repeatableRuns.length;
-  const unlike = `${droppedCount} paths are omitted: their result depends on data that \`relevant\` of the samples omits`;
+  const omittedPathsText = `${droppedCount} paths are omitted: their result depends on data that \`relevant\` of the samples omits`;
   return {
     format: 'chartpilot-tests',
     version: suiteVersion,
@@ -45,7 +52,10 @@ export function generate(
     cover: options.cover,
     starts: completedWalk.starts.map(({ input, expect }) => ({ ...(input !== undefined && { input }), expect })),
     tests: repeatableRuns.map(generatedTest),
-    coverage: coverageOf(completedWalk, targets, repeatableRuns, [...bounds, ...(droppedCount > 0 ? [unlike] : [])]),
+    coverage: coverageOf(completedWalk, targets, repeatableRuns, [
+      ...bounds,
+      ...(droppedCount > 0 ? [omittedPathsText] : []),
+    ]),
   };
 }
 
@@ -61,11 +71,11 @@ function isRepeatable(machine: AnyStateMachine, { starts }: Walk, { edges }: Sel
   }
 }
 
-function untilEntered({ states }: Targets): (edge: Edge) => boolean {
-  const unvisited = new Set(states);
+function stopWhenEntered({ states }: Targets): (edge: Edge) => boolean {
+  const unvisitedStates = new Set(states);
   return ({ activeNodes }) => {
-    for (const node of activeNodes) unvisited.delete(node);
-    return unvisited.size === 0;
+    for (const node of activeNodes) unvisitedStates.delete(node);
+    return unvisitedStates.size === 0;
   };
 }
 
@@ -86,25 +96,25 @@ function coverageOf(
   bounds: readonly string[],
 ): Coverage {
   const edges = selectedRuns.flatMap((run) => run.edges);
-  const covered = new Set<unknown>([
-    ...coveredByStart(completedWalk),
+  const coveredItems = new Set<unknown>([
+    ...itemsCoveredByStart(completedWalk),
     ...edges.flatMap(({ activeNodes, chosenTransitions }) => [...activeNodes, ...chosenTransitions]),
   ]);
-  const states = targets.states.filter((node) => !covered.has(node));
-  const transitions = targets.transitions.filter(({ definition }) => !covered.has(definition));
+  const states = targets.states.filter((node) => !coveredItems.has(node));
+  const transitions = targets.transitions.filter(({ definition }) => !coveredItems.has(definition));
   const refusals = new Set(edges.flatMap(({ rejectedTransitions }) => rejectedTransitions));
-  const took = new Set<unknown>([
-    ...coveredByStart(completedWalk),
+  const takenTransitions = new Set<unknown>([
+    ...itemsCoveredByStart(completedWalk),
     ...completedWalk.edges.flatMap(({ chosenTransitions }) => chosenTransitions),
   ]);
-  const notRequested = 'not covered by these tests; use --cover transitions';
+  const notRequestedText = 'not covered by these tests; use --cover transitions';
   return {
     states: {
       total: targets.states.length,
       covered: targets.states.length - states.length,
       missing: states.map((node) => ({
         what: nodeName(node),
-        why: wasActive(completedWalk, node) ? notRequested : whyNeverEntered(completedWalk),
+        why: wasNodeActive(completedWalk, node) ? notRequestedText : whyNeverEntered(completedWalk),
       })),
     },
     transitions: {
@@ -112,11 +122,11 @@ function coverageOf(
       covered: targets.transitions.length - transitions.length,
       missing: transitions.map((target) => ({
         what: target.name,
-        why: took.has(target.definition)
-          ? notRequested
+        why: takenTransitions.has(target.definition)
+          ? notRequestedText
           : completedWalk.enough
-            ? notRequested
-            : whyMissing(completedWalk, target),
+            ? notRequestedText
+            : whyUncovered(completedWalk, target),
       })),
     },
     refusals: refusals.size,

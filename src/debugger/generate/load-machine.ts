@@ -107,8 +107,8 @@ function pickMachine(
       fields: { path: '--export', expected: names.join(', ') },
     });
   }
-  const exports = Object.keys(module).join(', ') || 'nothing';
-  throw new ChartpilotError('MACHINE_INVALID', `${file}: expected an exported XState machine, got ${exports}`, {
+  const exportNames = Object.keys(module).join(', ') || 'nothing';
+  throw new ChartpilotError('MACHINE_INVALID', `${file}: expected an exported XState machine, got ${exportNames}`, {
     hint: 'export the result of createMachine() or setup().createMachine()',
   });
 }
@@ -134,8 +134,8 @@ function whyNoMachine(value: unknown): string {
 
 async function samplesFor(machineFile: string, samplesFile: string | undefined): Promise<Samples> {
   if (samplesFile !== undefined) return loadSamples(resolve(samplesFile));
-  const stem = machineFile.replace(/(\.machine)?\.[cm]?[jt]s$/, '');
-  const siblingFile = extensions.map((extension) => `${stem}.samples${extension}`).find((file) => existsSync(file));
+  const baseName = machineFile.replace(/(\.machine)?\.[cm]?[jt]s$/, '');
+  const siblingFile = extensions.map((extension) => `${baseName}.samples${extension}`).find((file) => existsSync(file));
   return siblingFile === undefined ? {} : loadSamples(siblingFile);
 }
 

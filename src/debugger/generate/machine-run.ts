@@ -26,7 +26,7 @@ export class MachineRun {
   readonly #id: string;
   #sentEvents: string[] = [];
   #takenTransitions: AnyTransitionDefinition[] = [];
-  #passedNodes = new Set<AnyStateNode>();
+  #enteredNodes = new Set<AnyStateNode>();
   #failure: unknown;
 
   constructor(machine: AnyStateMachine, input: unknown, inspect?: (event: InspectionEvent) => void) {
@@ -36,13 +36,13 @@ export class MachineRun {
       input,
       inspect: (event) => {
         inspect?.(event);
-        this.#note(event);
+        this.#recordEvent(event);
       },
     });
     parent.subscribe({ error: (error) => this.#fail(error) });
     this.#timers = new VirtualTimers(parent.system);
-    const registered = parent.system.get;
-    parent.system.get = ((name: never) => registered(name) ?? peer(name)) as typeof registered;
+    const originalGet = parent.system.get;
+    parent.system.get = ((name: never) => originalGet(name) ?? peer(name)) as typeof originalGet;
     parent.start();
     parent.send({ type: 'begin' });
     this.#machine = parent.getSnapshot().children.machine as AnyActorRef;
@@ -55,9 +55,9 @@ export class MachineRun {
   /** `undefined` if the machine has not failed. */
   get failure(): string | undefined {
     if (this.#failure !== undefined) return messageOf(this.#failure);
-    const inPlace = this.#children().find(([, actor]) => !isStandIn(actor));
-    if (inPlace === undefined) return undefined;
-    return `the actor ${inPlace[0]} is spawned from logic that is written in place: name it in setup({ actors })`;
+    const inlineActor = this.#children().find(([, actor]) => !isStandIn(actor));
+    if (inlineActor === undefined) return undefined;
+    return `the actor ${inlineActor[0]} is spawned from logic that is written in place: name it in setup({ actors })`;
   }
 
   /** The transitions of the last step, in order. */
@@ -71,7 +71,7 @@ export class MachineRun {
 
   /** Includes nodes that the last step entered and left again. */
   get visitedNodes(): readonly AnyStateNode[] {
-    return [...new Set([...this.#passedNodes, ...this.activeNodes])];
+    return [...new Set([...this.#enteredNodes, ...this.activeNodes])];
   }
 
   get effects(): readonly string[] {
@@ -87,11 +87,11 @@ export class MachineRun {
   }
 
   get nextTimers(): { timers: string[]; ms: number } | undefined {
-    return this.#timers.soonest();
+    return this.#timers.nextTimers();
   }
 
   pendingTimers(): string[] {
-    return this.#timers.pending();
+    return this.#timers.pendingTimers();
   }
 
   outcome(): Expectation {
@@ -104,7 +104,7 @@ export class MachineRun {
   runStep(step: Step): void {
     this.#sentEvents = [];
     this.#takenTransitions = [];
-    this.#passedNodes = new Set();
+    this.#enteredNodes = new Set();
     switch (step.kind) {
       case 'event':
         this.#machine.send(step.event);
@@ -127,8 +127,8 @@ export class MachineRun {
     const lastMs = Math.min(1, ms);
     this.#timers.pass(ms - lastMs);
     if (this.#takenTransitions.length > 0) {
-      const now = stateName(this.snapshot.value);
-      throw new Error(`${this.#id}: a timer elapsed before ${ms} ms (${previousState} → ${now})`);
+      const currentState = stateName(this.snapshot.value);
+      throw new Error(`${this.#id}: a timer elapsed before ${ms} ms (${previousState} → ${currentState})`);
     }
     this.#timers.pass(lastMs);
   }
@@ -148,27 +148,27 @@ export class MachineRun {
     return Object.entries(children).flatMap(([id, actor]) => (actor === undefined ? [] : [[id, actor]]));
   }
 
-  #note(event: InspectionEvent): void {
+  #recordEvent(event: InspectionEvent): void {
     switch (event.type) {
       case '@xstate.event': {
         const { sourceRef: source, actorRef: receiver } = event as unknown as {
           sourceRef?: AnyActorRef;
           actorRef: AnyActorRef;
         };
-        if (source === undefined || !isSubject(source) || isSubject(receiver)) break;
+        if (source === undefined || !isMachineUnderTest(source) || isMachineUnderTest(receiver)) break;
         if (event.event.type.startsWith('xstate.error.')) this.#fail((event.event as { error?: unknown }).error);
         if (!event.event.type.startsWith('xstate.')) this.#sentEvents.push(`${event.event.type} to ${receiver.id}`);
         break;
       }
       case '@xstate.microstep':
-        if (isSubject(event.actorRef as AnyActorRef)) {
+        if (isMachineUnderTest(event.actorRef as AnyActorRef)) {
           this.#takenTransitions.push(...event._transitions);
-          for (const node of nodesOf(event.snapshot as AnyMachineSnapshot)) this.#passedNodes.add(node);
+          for (const node of nodesOf(event.snapshot as AnyMachineSnapshot)) this.#enteredNodes.add(node);
         }
         break;
       case '@xstate.action': {
         const { type, params } = event.action as { type: string; params?: { event?: { type: string } } };
-        if (type === 'xstate.emit' && isSubject(event.actorRef as AnyActorRef)) {
+        if (type === 'xstate.emit' && isMachineUnderTest(event.actorRef as AnyActorRef)) {
           this.#sentEvents.push(`${params?.event?.type} to ${observers}`);
         }
         break;
@@ -183,20 +183,20 @@ export class MachineRun {
 
 const nodesOf = (snapshot: AnyMachineSnapshot): AnyStateNode[] => snapshot._nodes as AnyStateNode[];
 
-const isSubject = (actor: AnyActorRef): boolean => actor._parent?.id === 'parent' && actor.id === 'machine';
+const isMachineUnderTest = (actor: AnyActorRef): boolean => actor._parent?.id === 'parent' && actor.id === 'machine';
 
-type ParentMachine = ReturnType<typeof makeParent>;
+type ParentMachine = ReturnType<typeof createParentMachine>;
 
 /** Cached, because creating a machine takes longer than many runs. */
 const parents = new WeakMap<AnyStateMachine, ParentMachine>();
 
 function parentOf(machine: AnyStateMachine): ParentMachine {
-  const parent = parents.get(machine) ?? makeParent(machine);
+  const parent = parents.get(machine) ?? createParentMachine(machine);
   parents.set(machine, parent);
   return parent;
 }
 
-function makeParent(machine: AnyStateMachine) {
+function createParentMachine(machine: AnyStateMachine) {
   return setup({
     actors: { machine },
     types: { input: {} as unknown, context: {} as { input: unknown } },

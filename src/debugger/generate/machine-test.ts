@@ -45,7 +45,7 @@ export function startMachine(machine: AnyStateMachine, options: { readonly input
 }
 
 /** @returns the deviation as text; `undefined` if the test passes */
-export function departureOf(
+export function firstDifferenceOf(
   machine: AnyStateMachine,
   suite: Pick<Suite, 'starts'>,
   test: GeneratedTest,
@@ -53,8 +53,8 @@ export function departureOf(
   const start = suite.starts[test.start];
   if (start === undefined) return `the suite does not define start ${test.start}`;
   const run = new MachineRun(withStandIns(machine), start.input);
-  const initially = difference(start.expect, run.outcome());
-  if (initially !== undefined) return `at the start: ${initially}`;
+  const initialDifference = difference(start.expect, run.outcome());
+  if (initialDifference !== undefined) return `at the start: ${initialDifference}`;
   for (const [index, { do: step, expect }] of test.steps.entries()) {
     try {
       run.runStep(step);

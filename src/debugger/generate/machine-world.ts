@@ -11,7 +11,7 @@ import { withStandIns } from './stand-ins.ts';
 import { type Step, stepLabel } from './suite.ts';
 
 /** A guard, an action or an unhandled effect of the machine violates this invariant if it throws. */
-const doesNotFail = 'the machine does not fail';
+const failureInvariant = 'the machine does not fail';
 
 /** Limits the time, because the context of a machine may grow with each event, and the number of states with it. */
 const defaultLimits = { ms: 60_000 };
@@ -87,7 +87,7 @@ class MachineWorld implements World {
     if (this.#run === undefined) return [];
     const { machine } = this.#run;
     const failure = this.#failure ?? machine.failure;
-    if (failure !== undefined) return [{ invariant: doesNotFail, detail: failure }];
+    if (failure !== undefined) return [{ invariant: failureInvariant, detail: failure }];
     const { value, context } = machine.snapshot;
     return Object.entries(this.#samples.invariants ?? {}).flatMap(([invariant, isSatisfied]) => {
       const holdsResult = isSatisfied({ value, context });

@@ -26,7 +26,7 @@ export interface Samples {
 }
 
 const emptyPayloads: readonly Payload[] = [{}];
-const endsEitherWay = (id: string): readonly Outcome[] => [{ output: undefined }, { error: `${id} failed` }];
+const successAndFailure = (id: string): readonly Outcome[] => [{ output: undefined }, { error: `${id} failed` }];
 
 /** A machine without input has one input, `undefined`. */
 export function inputsOf({ input, inputs }: Samples): readonly unknown[] {
@@ -40,7 +40,7 @@ export function payloadsOf(samples: Samples, type: string, state: SampledState):
 
 export function outcomesOf(samples: Samples, effect: string, state: SampledState): readonly Outcome[] {
   const sample = ownValue(samples.outcomes, effect);
-  return typeof sample === 'function' ? sample(state) : (sample ?? endsEitherWay(effect));
+  return typeof sample === 'function' ? sample(state) : (sample ?? successAndFailure(effect));
 }
 
 const names = ['input', 'inputs', 'events', 'outcomes', 'relevant', 'invariants'] as const;
@@ -51,7 +51,7 @@ export function readSamples(module: Readonly<Record<string, unknown>>, file: str
     ...Object.keys(module)
       .filter((name) => name !== 'default' && !(names as readonly string[]).includes(name))
       .map((name) => `unknown export ${name}; expected ${names.join(', ')}`),
-    ...(['events', 'outcomes'] as const).flatMap((name) => listsIn(module[name], name)),
+    ...(['events', 'outcomes'] as const).flatMap((name) => stringListOf(module[name], name)),
     ...functionsIn(module.invariants),
     ...(module.inputs === undefined || (Array.isArray(module.inputs) && module.inputs.length > 0)
       ? []
@@ -68,7 +68,7 @@ export function readSamples(module: Readonly<Record<string, unknown>>, file: str
   return module as Samples;
 }
 
-function listsIn(record: unknown, name: string): string[] {
+function stringListOf(record: unknown, name: string): string[] {
   if (record === undefined) return [];
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return [`${name} must be an object`];
   return Object.entries(record)

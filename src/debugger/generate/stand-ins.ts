@@ -5,7 +5,7 @@ import { type AnyActorLogic, type AnyStateMachine, createMachine } from 'xstate'
 import { scriptedPromise } from '../explore/scripted-effect.ts';
 
 /** Runs until a step completes it, and accepts every event. */
-const standIn = scriptedPromise(() => {}) as AnyActorLogic;
+const standInLogic = scriptedPromise(() => {}) as AnyActorLogic;
 
 interface Invoke {
   readonly src: unknown;
@@ -25,7 +25,7 @@ export function withStandIns(machine: AnyStateMachine): AnyStateMachine {
     config as never,
     {
       ...otherImplementations,
-      actors: { ...mapValues(actors, () => standIn), ...inlineActors },
+      actors: { ...mapValues(actors, () => standInLogic), ...inlineActors },
       actions: mapValues(actions, (action) => (isBuiltIn(action) ? action : () => {})),
     } as never,
   ) as AnyStateMachine;
@@ -33,14 +33,14 @@ export function withStandIns(machine: AnyStateMachine): AnyStateMachine {
 
 /** False for logic that an action spawns without a name. */
 export function isStandIn(actor: unknown): boolean {
-  return (actor as { logic?: unknown }).logic === standIn;
+  return (actor as { logic?: unknown }).logic === standInLogic;
 }
 
 function nameSources(config: StateConfig, statePath: string, namedLogics: Record<string, AnyActorLogic>): StateConfig {
   const nameSource = (invoke: Invoke, index: number): Invoke => {
     if (typeof invoke.src === 'string') return invoke;
     const name = `in place ${index} ${statePath}`;
-    namedLogics[name] = standIn;
+    namedLogics[name] = standInLogic;
     // XState derives the ID of the invocation from its position, which is unchanged.
     return { ...invoke, src: name };
   };

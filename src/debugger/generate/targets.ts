@@ -53,10 +53,10 @@ function transitionsOf(source: AnyStateNode): TransitionTarget[] {
   return definitions.map((definition) => {
     const guard = definition.guard === undefined ? undefined : guardName(definition.guard);
     const to = definition.target?.map((node) => nodeName(node)).join(' and ') ?? 'stays';
-    const plain = `${nodeName(source)}: ${descriptorName(definition.eventType)}${guard === undefined ? '' : ` [${guard}]`} → ${to}`;
-    const count = (countByName.get(plain) ?? 0) + 1;
-    countByName.set(plain, count);
-    const name = count === 1 ? plain : `${plain} (${count})`;
+    const baseDescription = `${nodeName(source)}: ${descriptorName(definition.eventType)}${guard === undefined ? '' : ` [${guard}]`} → ${to}`;
+    const count = (countByName.get(baseDescription) ?? 0) + 1;
+    countByName.set(baseDescription, count);
+    const name = count === 1 ? baseDescription : `${baseDescription} (${count})`;
     return { name, source, descriptor: definition.eventType, guard, definition };
   });
 }

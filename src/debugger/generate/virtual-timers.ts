@@ -24,22 +24,26 @@ export class VirtualTimers {
     return this.#now;
   }
 
-  soonest(): { timers: string[]; ms: number } | undefined {
+  nextTimers(): { timers: string[]; ms: number } | undefined {
     if (this.#armedTimers.length === 0) return undefined;
     const dueAt = Math.min(...this.#armedTimers.map((timer) => timer.at));
     const dueTimers = this.#armedTimers.filter((timer) => timer.at === dueAt);
     return { timers: dueTimers.map(({ event }) => timerName(event.type) ?? event.type), ms: dueAt - this.#now };
   }
 
-  pending(): string[] {
+  pendingTimers(): string[] {
     return this.#armedTimers.map(({ at, event }) => `${event.type} ${at - this.#now}`).sort();
   }
 
   /** Timers that are due together fire in the order in which they were armed. */
   pass(ms: number): void {
     const targetTime = this.#now + ms;
-    for (let next = this.soonest(); next !== undefined && this.#now + next.ms <= targetTime; next = this.soonest()) {
-      this.#now += next.ms;
+    for (
+      let dueTimers = this.nextTimers();
+      dueTimers !== undefined && this.#now + dueTimers.ms <= targetTime;
+      dueTimers = this.nextTimers()
+    ) {
+      this.#now += dueTimers.ms;
       this.#fire(this.#armedTimers.find((timer) => timer.at === this.#now)!);
     }
     this.#now = targetTime;

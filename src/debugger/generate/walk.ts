@@ -36,7 +36,7 @@ export interface Edge {
 }
 
 export interface Walk {
-  readonly starts: readonly Beginning[];
+  readonly starts: readonly WalkStart[];
   readonly configurations: readonly Configuration[];
   readonly edges: readonly Edge[];
   /** `node id event type` of every event that was sent while that state node was active. */
@@ -46,7 +46,7 @@ export interface Walk {
   readonly enough: boolean;
 }
 
-export interface Beginning {
+export interface WalkStart {
   readonly input: unknown;
   readonly firstConfiguration: Configuration;
   readonly expect: Expectation;
@@ -76,7 +76,7 @@ class Walker {
   readonly #failures = new Set<string>();
   #hasTooMany = false;
   #isTooDeep = false;
-  #isEnough = false;
+  #hasEnough = false;
 
   constructor(machine: AnyStateMachine, samples: Samples, limits: WalkLimits) {
     this.#machine = machine;
@@ -87,7 +87,7 @@ class Walker {
   walk(): Walk {
     const starts = inputsOf(this.#samples).map((input, start) => this.#start(input, start));
     for (const configuration of this.#configurationsByKey.values()) {
-      if (this.#isEnough) break;
+      if (this.#hasEnough) break;
       this.#exploreSteps(configuration);
     }
     const { configurations, depth } = this.#limits;
@@ -97,7 +97,7 @@ class Walker {
       edges: this.#edges,
       triedEvents: this.#triedEvents,
       failures: [...this.#failures],
-      enough: this.#isEnough,
+      enough: this.#hasEnough,
       bounds: [
         ...(this.#hasTooMany ? [`stopped after ${configurations} configurations (--limit)`] : []),
         ...(this.#isTooDeep ? [`stopped ${depth} steps after the start (--depth)`] : []),
@@ -105,7 +105,7 @@ class Walker {
     };
   }
 
-  #start(input: unknown, start: number): Beginning {
+  #start(input: unknown, start: number): WalkStart {
     const run = new MachineRun(this.#machine, input);
     if (run.failure !== undefined) throw new Error(run.failure);
     const entry = {
@@ -115,19 +115,19 @@ class Walker {
     };
     return {
       input,
-      firstConfiguration: this.#enter(configurationKey(run, this.#samples, start), start, undefined),
+      firstConfiguration: this.#addConfiguration(configurationKey(run, this.#samples, start), start, undefined),
       ...entry,
     };
   }
 
-  #reach(configuration: Configuration): MachineRun {
+  #runTo(configuration: Configuration): MachineRun {
     const run = new MachineRun(this.#machine, inputsOf(this.#samples)[configuration.start]);
-    for (const step of stepsTo(configuration)) run.runStep(step);
+    for (const step of stepsLeadingTo(configuration)) run.runStep(step);
     return run;
   }
 
   #exploreSteps(configuration: Mutable): void {
-    const reachedConfiguration = this.#reach(configuration);
+    const reachedConfiguration = this.#runTo(configuration);
     const steps = possibleSteps(reachedConfiguration, this.#samples);
     if (steps.length > 0 && configuration.depth >= this.#limits.depth) {
       this.#isTooDeep = true;
@@ -135,7 +135,7 @@ class Walker {
     }
     let run: MachineRun | undefined = reachedConfiguration;
     for (const step of steps) {
-      run ??= this.#reach(configuration);
+      run ??= this.#runTo(configuration);
       const previous = run.snapshot;
       const effectsAndTimers = effectsAndTimersOf(run);
       this.#step(configuration, run, step);
@@ -166,7 +166,7 @@ class Walker {
       return;
     }
     const takenTransitions = [...run.takenTransitions];
-    const refusedTransitions = takenTransitions.length > 0 ? [] : guardedAt(run.activeNodes, type);
+    const refusedTransitions = takenTransitions.length > 0 ? [] : guardedTransitionsOf(run.activeNodes, type);
     // No transition uses the event, so a test of it has no value.
     if (takenTransitions.length === 0 && refusedTransitions.length === 0) return;
     const observedEdge = {
@@ -178,13 +178,13 @@ class Walker {
       activeNodes: run.visitedNodes,
     };
     const edge: { -readonly [field in keyof Edge]: Edge[field] } = { ...observedEdge, to: from };
-    edge.to = existingConfiguration ?? this.#enter(key, from.start, edge);
+    edge.to = existingConfiguration ?? this.#addConfiguration(key, from.start, edge);
     from.edges.push(edge);
     this.#edges.push(edge);
-    this.#isEnough ||= this.#limits.enough?.(edge as Edge) === true;
+    this.#hasEnough ||= this.#limits.enough?.(edge as Edge) === true;
   }
 
-  #enter(key: string, start: number, discoveringEdge: Edge | undefined): Mutable {
+  #addConfiguration(key: string, start: number, discoveringEdge: Edge | undefined): Mutable {
     const configuration: Mutable = {
       start,
       depth: discoveringEdge === undefined ? 0 : discoveringEdge.from.depth + 1,
@@ -196,13 +196,13 @@ class Walker {
   }
 }
 
-export function edgesTo(configuration: Configuration): Edge[] {
+export function edgesLeadingTo(configuration: Configuration): Edge[] {
   const edges: Edge[] = [];
   for (let edge = configuration.foundBy; edge !== undefined; edge = edge.from.foundBy) edges.unshift(edge);
   return edges;
 }
 
-const stepsTo = (configuration: Configuration): Step[] => edgesTo(configuration).map(({ step }) => step);
+const stepsLeadingTo = (configuration: Configuration): Step[] => edgesLeadingTo(configuration).map(({ step }) => step);
 
 /** A delay is identified by its timers only. */
 export function eventTypeOf(step: Step): string {
@@ -218,7 +218,7 @@ export function eventTypeOf(step: Step): string {
   }
 }
 
-function guardedAt(active: readonly AnyStateNode[], type: string): AnyTransitionDefinition[] {
+function guardedTransitionsOf(active: readonly AnyStateNode[], type: string): AnyTransitionDefinition[] {
   return active
     .flatMap((node) => [...node.transitions])
     .filter(([descriptor]) => descriptor !== '' && matchesDescriptor(type, descriptor))

@@ -3,7 +3,7 @@ import { formatTraceLine, isSameRun } from '../../runtime/trace/trace.ts';
 import { incompleteLineWarnings, openTrace, readRecords, traceFilesOf } from '../trace/read-trace.ts';
 import { describeGaps } from '../trace/record-gaps.ts';
 import type { TraceOutput } from '../trace/trace-command.ts';
-import { refuseInput, writeOutput } from '../write-output.ts';
+import { requireDifferentFile, writeOutput } from '../write-output.ts';
 import { labelsOf } from './labels.ts';
 import { describePlacement, type MergedTrace, mergeTraces, type ProgramTrace } from './merge-traces.ts';
 
@@ -15,7 +15,7 @@ export async function mergeInto(path: string, traces: readonly string[], { out, 
       fields: { path: '--merge', expected: 'at least two traces', got: String(traces.length) },
     });
   }
-  refuseInput('--merge', path, traces.flatMap(traceFilesOf));
+  requireDifferentFile('--merge', path, traces.flatMap(traceFilesOf));
   const mergedTrace = await merge(traces, error);
   writeOutput('--merge', path, formatMerged(mergedTrace), traces);
   await out(`${placementLines(mergedTrace).join('\n')}\n`);
@@ -33,11 +33,11 @@ export async function merge(traces: readonly string[], error: (text: string) => 
         fields: { path },
       });
     }
-    const sameProgram = programs.find(({ header }) => isSameRun(header, openedTrace.header));
-    if (sameProgram !== undefined) {
+    const duplicateProgram = programs.find(({ header }) => isSameRun(header, openedTrace.header));
+    if (duplicateProgram !== undefined) {
       await openedTrace.close();
-      throw new ChartpilotError('FLAG_INVALID', `${path}: same run as ${sameProgram.label}; merge each run once`, {
-        fields: { path, got: `the run of ${sameProgram.label}` },
+      throw new ChartpilotError('FLAG_INVALID', `${path}: same run as ${duplicateProgram.label}; merge each run once`, {
+        fields: { path, got: `the run of ${duplicateProgram.label}` },
       });
     }
     const { records } = await readRecords(openedTrace.records);

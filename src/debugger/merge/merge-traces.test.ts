@@ -127,11 +127,11 @@ describe('the merge of two traces', () => {
 
 test.each([
   [[], 0, Number.POSITIVE_INFINITY],
-  [[{ outwards: true, sentAt: 10, receivedAt: 5 }], -5, Number.POSITIVE_INFINITY],
+  [[{ isOutgoing: true, sentAt: 10, receivedAt: 5 }], -5, Number.POSITIVE_INFINITY],
   [
     [
-      { outwards: true, sentAt: 0, receivedAt: 30 },
-      { outwards: false, sentAt: 20, receivedAt: 0 },
+      { isOutgoing: true, sentAt: 0, receivedAt: 30 },
+      { isOutgoing: false, sentAt: 20, receivedAt: 0 },
     ],
     20,
     10,

@@ -4,7 +4,7 @@
  */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { type ActorSnapshot, type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';
-import { type ClockOffset, type Crossing, clockOffset } from './clock-offset.ts';
+import { type ClockOffset, clockOffset, type MessageCrossing } from './clock-offset.ts';
 import { type LinkEnd, linkEnds } from './link-ends.ts';
 
 export interface ProgramTrace {
@@ -46,9 +46,9 @@ export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
   const wallTimeOf = ({ program, end }: ProgramArrow['from']): number =>
     wall(program, programs[program]!.records[end.index]!.t);
   const usableArrows = arrows.filter(({ from, to }) => wallTimeOf(from) <= wallTimeOf(to));
-  const all = linkEndLists.reduce((sum, list) => sum + list.length, 0);
-  const { header, records } = weave(programs, usableArrows, wall, placements);
-  return { header, records, placements, arrows: usableArrows.length, unplaced: all - 2 * usableArrows.length };
+  const linkEndCount = linkEndLists.reduce((sum, list) => sum + list.length, 0);
+  const { header, records } = interleave(programs, usableArrows, wall, placements);
+  return { header, records, placements, arrows: usableArrows.length, unplaced: linkEndCount - 2 * usableArrows.length };
 }
 
 /** Unique keys are matched exactly; other ends are matched with the nearest unmatched end of the other program. */
@@ -68,21 +68,21 @@ function arrowsBetween(
     startOf(programs[program]!) + programs[program]!.records[end.index]!.t;
   return [...arrowsByKey.values()].flatMap(({ sends, receives }) => {
     const [from, to] = [sends, receives].map((list) => list.toSorted((a, b) => time(a) - time(b)));
-    const isSure = from!.length === to!.length;
+    const isCertain = from!.length === to!.length;
     const arrows: ProgramArrow[] = [];
-    let next = 0;
+    let nextIndex = 0;
     for (const [i, send] of from!.entries()) {
       const latestTime = from![i + 1] === undefined ? Number.POSITIVE_INFINITY : time(from![i + 1]!) - trustedMs / 2;
       // Equal numbers of sends and receives are matched in order, independent of clocks. Otherwise clocks are compared.
-      const receiveIndex = isSure
+      const receiveIndex = isCertain
         ? i
         : to!.findIndex(
             (end, j) =>
-              j >= next && time(end) >= time(send) - trustedMs && time(end) <= Math.max(latestTime, time(send)),
+              j >= nextIndex && time(end) >= time(send) - trustedMs && time(end) <= Math.max(latestTime, time(send)),
           );
       const receive = to![receiveIndex];
       if (receive === undefined || receive.program === send.program) continue;
-      next = receiveIndex + 1;
+      nextIndex = receiveIndex + 1;
       arrows.push({ from: send, to: receive });
     }
     return arrows;
@@ -95,45 +95,53 @@ function placePrograms(programs: readonly ProgramTrace[], arrows: readonly Progr
     arrows.filter(
       ({ from, to }) => (from.program === a && to.program === b) || (from.program === b && to.program === a),
     );
-  const degree = programs.map((_, i) => arrows.filter(({ from, to }) => from.program === i || to.program === i).length);
-  const measure = degree.indexOf(Math.max(...degree));
+  const arrowCounts = programs.map(
+    (_, i) => arrows.filter(({ from, to }) => from.program === i || to.program === i).length,
+  );
+  const referenceIndex = arrowCounts.indexOf(Math.max(...arrowCounts));
   const placementByIndex = new Map<number, Placement>([
-    [measure, { label: programs[measure]!.label, offset: { ms: 0, plusMinusMs: 0, agreed: 0 } }],
+    [referenceIndex, { label: programs[referenceIndex]!.label, offset: { ms: 0, plusMinusMs: 0, consistentCount: 0 } }],
   ]);
-  for (let grew = true; grew; ) {
-    grew = false;
+  for (let hasGrown = true; hasGrown; ) {
+    hasGrown = false;
     for (const [i, { label }] of programs.entries()) {
       if (placementByIndex.has(i)) continue;
-      const other = [...placementByIndex.keys()].find((placedProgram) => arrowsOfPair(i, placedProgram).length > 0);
-      if (other === undefined) continue;
-      const shift = placementByIndex.get(other)!.offset.ms;
+      const placedIndex = [...placementByIndex.keys()].find(
+        (placedProgram) => arrowsOfPair(i, placedProgram).length > 0,
+      );
+      if (placedIndex === undefined) continue;
+      const shift = placementByIndex.get(placedIndex)!.offset.ms;
       const time = (end: ProgramArrow['from']): number =>
         startOf(programs[end.program]!) +
         programs[end.program]!.records[end.end.index]!.t +
-        (end.program === other ? shift : 0);
-      const crossings = arrowsOfPair(i, other).map(
-        ({ from, to }): Crossing => ({ outwards: from.program === i, sentAt: time(from), receivedAt: time(to) }),
+        (end.program === placedIndex ? shift : 0);
+      const crossings = arrowsOfPair(i, placedIndex).map(
+        ({ from, to }): MessageCrossing => ({
+          isOutgoing: from.program === i,
+          sentAt: time(from),
+          receivedAt: time(to),
+        }),
       );
-      placementByIndex.set(i, { label, against: programs[other]!.label, offset: clockOffset(crossings) });
-      grew = true;
+      placementByIndex.set(i, { label, against: programs[placedIndex]!.label, offset: clockOffset(crossings) });
+      hasGrown = true;
     }
   }
-  const wallClockOffset: ClockOffset = { ms: 0, plusMinusMs: Number.POSITIVE_INFINITY, agreed: 0 };
+  const wallClockOffset: ClockOffset = { ms: 0, plusMinusMs: Number.POSITIVE_INFINITY, consistentCount: 0 };
   return programs.map(({ label }, i) => placementByIndex.get(i) ?? { label, offset: wallClockOffset });
 }
 
-function weave(
+function interleave(
   programs: readonly ProgramTrace[],
   arrows: readonly ProgramArrow[],
-  wall: (program: number, t: number) => number,
+  wallTimeOf: (program: number, t: number) => number,
   placements: readonly Placement[],
 ): Pick<MergedTrace, 'header' | 'records'> {
-  const startTime = Math.min(...programs.map((_, i) => wall(i, 0)));
+  const startTime = Math.min(...programs.map((_, i) => wallTimeOf(i, 0)));
   const machines = new Machines(programs);
-  const incoming = new Map<string, ProgramArrow[]>();
+  const incomingArrows = new Map<string, ProgramArrow[]>();
   for (const arrow of arrows) {
     const receiveKey = `${arrow.to.program} ${arrow.to.end.index}`;
-    incoming.set(receiveKey, [...(incoming.get(receiveKey) ?? []), arrow]);
+    incomingArrows.set(receiveKey, [...(incomingArrows.get(receiveKey) ?? []), arrow]);
   }
   const seqByRecord = programs.map(() => new Map<number, number>());
   const records: TraceRecord[] = [];
@@ -149,15 +157,15 @@ function weave(
       text: describePlacement(placements[i]!),
     });
   }
-  for (const { program, index, at } of recordsInOrder(programs, wall, incoming)) {
+  for (const { program, index, at } of recordsInOrder(programs, wallTimeOf, incomingArrows)) {
     const { label, records: ownEnds } = programs[program]!;
-    for (const { from, to } of incoming.get(`${program} ${index}`) ?? []) {
+    for (const { from, to } of incomingArrows.get(`${program} ${index}`) ?? []) {
       const sender = programs[from.program]!;
       const cause = seqByRecord[from.program]!.get(sender.records[from.end.index]!.seq);
       push({
         kind: 'event',
         seq: 0,
-        t: rounded(at - startTime),
+        t: roundTime(at - startTime),
         from: `${sender.label}:${from.end.actor}`,
         to: `${label}:${to.end.actor}`,
         event: { type: from.end.text, key: from.end.key },
@@ -170,7 +178,7 @@ function weave(
   }
   const actors = programs.flatMap(({ label, header }, program) =>
     (header.actors ?? []).map((actor) =>
-      movedActor(actor, label, (t) => wall(program, t) - startTime, machines.nameOf(program)),
+      movedActor(actor, label, (t) => wallTimeOf(program, t) - startTime, machines.nameOf(program)),
     ),
   );
   return {
@@ -195,32 +203,32 @@ function weave(
 /** At equal times the sender precedes the receiver. */
 function* recordsInOrder(
   programs: readonly ProgramTrace[],
-  wall: (program: number, t: number) => number,
-  incoming: ReadonlyMap<string, unknown>,
+  wallTimeOf: (program: number, t: number) => number,
+  incomingArrows: ReadonlyMap<string, unknown>,
 ): Generator<{ program: number; index: number; at: number }> {
-  const next = programs.map(() => 0);
+  const nextIndexes = programs.map(() => 0);
   for (;;) {
-    let first: { program: number; index: number; at: number; receives: boolean } | undefined;
+    let earliestRecord: { program: number; index: number; at: number; receives: boolean } | undefined;
     for (const [program, { records }] of programs.entries()) {
-      const index = next[program]!;
+      const index = nextIndexes[program]!;
       const record = records[index];
       if (record === undefined) continue;
       const candidateRecord = {
         program,
         index,
-        at: wall(program, record.t),
-        receives: incoming.has(`${program} ${index}`),
+        at: wallTimeOf(program, record.t),
+        receives: incomingArrows.has(`${program} ${index}`),
       };
       if (
-        first === undefined ||
-        candidateRecord.at < first.at ||
-        (candidateRecord.at === first.at && first.receives && !candidateRecord.receives)
+        earliestRecord === undefined ||
+        candidateRecord.at < earliestRecord.at ||
+        (candidateRecord.at === earliestRecord.at && earliestRecord.receives && !candidateRecord.receives)
       )
-        first = candidateRecord;
+        earliestRecord = candidateRecord;
     }
-    if (first === undefined) return;
-    next[first.program] = first.index + 1;
-    yield first;
+    if (earliestRecord === undefined) return;
+    nextIndexes[earliestRecord.program] = earliestRecord.index + 1;
+    yield earliestRecord;
   }
 }
 
@@ -232,7 +240,7 @@ function renameActors(
   machine: (id: string) => string,
 ): TraceRecord {
   const name = (actor: string): string => (actor === 'outside' ? actor : `${label}:${actor}`);
-  const copy: Record<string, unknown> = { ...record, t: rounded(t) };
+  const copy: Record<string, unknown> = { ...record, t: roundTime(t) };
   for (const field of ['cause', 'during']) {
     if (typeof copy[field] !== 'number') continue;
     const number = seqByRecord.get(copy[field]);
@@ -292,7 +300,7 @@ class Machines {
 }
 
 /** Returns text such as `clock 12 ms behind that of pilot-discovery (± 340 ms, from 4 messages)`. */
-export function describePlacement({ against, offset: { ms, plusMinusMs, agreed } }: Placement): string {
+export function describePlacement({ against, offset: { ms, plusMinusMs, consistentCount } }: Placement): string {
   if (against === undefined) {
     return plusMinusMs === 0 ? 'reference clock' : 'placed by its wall clock, for lack of messages';
   }
@@ -301,11 +309,11 @@ export function describePlacement({ against, offset: { ms, plusMinusMs, agreed }
   const uncertaintyText = Number.isFinite(plusMinusMs)
     ? `± ${Math.round(plusMinusMs)} ms`
     : 'messages in one direction only';
-  return `clock ${offsetText} that of ${against} (${uncertaintyText}, from ${agreed} ${agreed === 1 ? 'message' : 'messages'})`;
+  return `clock ${offsetText} that of ${against} (${uncertaintyText}, from ${consistentCount} ${consistentCount === 1 ? 'message' : 'messages'})`;
 }
 
 /** A recorder has a resolution of 1 µs. */
-function rounded(t: number): number {
+function roundTime(t: number): number {
   return Math.round(t * 1_000) / 1_000;
 }
 

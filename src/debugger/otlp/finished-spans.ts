@@ -15,7 +15,7 @@ export interface SpanLimits {
 export const spanLimits: SpanLimits = { settleMs: 2_000, staleMs: 120_000, maxRecords: 50_000 };
 
 /** Records kept before those of an unfinished trace: the cause of a restart, or the first change of a push. */
-const recordsBefore = 2_000;
+const maxPrecedingRecords = 2_000;
 
 /** Finds the traces of a running program after they have ended. */
 export class FinishedSpans {
@@ -23,9 +23,9 @@ export class FinishedSpans {
   readonly #limits: SpanLimits;
   #records: TraceRecord[] = [];
   #exportedTraces = new Set<string>();
-  #hasNew = false;
+  #hasNewRecords = false;
   /** Traces that are not exported yet. */
-  #lastSeenByTrace = new Map<string, { readonly shape: string; readonly atMs: number }>();
+  #lastSeenByTrace = new Map<string, { readonly spansKey: string; readonly atMs: number }>();
 
   constructor(header: TraceHeader, { settleMs, staleMs, maxRecords }: SpanLimits = spanLimits) {
     this.#header = header;
@@ -38,26 +38,26 @@ export class FinishedSpans {
 
   add(record: TraceRecord): void {
     this.#records.push(record);
-    this.#hasNew = true;
+    this.#hasNewRecords = true;
   }
 
   /** @returns the spans of traces that have ended since the last call */
   takeFinished(nowMs: number): OtlpSpan[] {
-    if (!this.#hasNew && this.#lastSeenByTrace.size === 0) return [];
-    this.#hasNew = false;
+    if (!this.#hasNewRecords && this.#lastSeenByTrace.size === 0) return [];
+    this.#hasNewRecords = false;
     const hasTooMany = this.#records.length > this.#limits.maxRecords;
-    return this.#takeSpans((trace, spans) => hasTooMany || this.#isOver(trace, spans, nowMs));
+    return this.#takeSpans((trace, spans) => hasTooMany || this.#isTraceFinished(trace, spans, nowMs));
   }
 
   /** Must be called at the end of the run. @returns the spans of all traces that are not exported */
-  end(): OtlpSpan[] {
+  takeAll(): OtlpSpan[] {
     return this.#takeSpans(() => true);
   }
 
-  #takeSpans(isOver: (trace: string, spans: readonly OtlpSpan[]) => boolean): OtlpSpan[] {
+  #takeSpans(isTraceFinished: (trace: string, spans: readonly OtlpSpan[]) => boolean): OtlpSpan[] {
     const spansByTrace = Map.groupBy(spansOf(new RecordedRun(this.#header, this.#records)), ({ trace }) => trace);
     const finishedTraces = [...spansByTrace].filter(
-      ([trace, spans]) => !this.#exportedTraces.has(trace) && isOver(trace, spans),
+      ([trace, spans]) => !this.#exportedTraces.has(trace) && isTraceFinished(trace, spans),
     );
     for (const [trace] of finishedTraces) {
       this.#exportedTraces.add(trace);
@@ -67,11 +67,13 @@ export class FinishedSpans {
     return finishedTraces.flatMap(([, spans]) => spans);
   }
 
-  #isOver(trace: string, spans: readonly OtlpSpan[], nowMs: number): boolean {
-    const shape = JSON.stringify(spans.map((span) => [span.key, span.from, isOpen(span) ? '' : span.to, span.error]));
+  #isTraceFinished(trace: string, spans: readonly OtlpSpan[], nowMs: number): boolean {
+    const spansKey = JSON.stringify(
+      spans.map((span) => [span.key, span.from, isOpenSpan(span) ? '' : span.to, span.error]),
+    );
     const lastState = this.#lastSeenByTrace.get(trace);
-    if (lastState?.shape !== shape) {
-      this.#lastSeenByTrace.set(trace, { shape, atMs: nowMs });
+    if (lastState?.spansKey !== spansKey) {
+      this.#lastSeenByTrace.set(trace, { spansKey, atMs: nowMs });
       return false;
     }
     const { settleMs, staleMs } = this.#limits;
@@ -84,8 +86,12 @@ export class FinishedSpans {
     const neededSeqs = [...spansByTrace]
       .filter(([trace]) => !this.#exportedTraces.has(trace))
       .map(([, spans]) => Number(rootOf(spans).attributes['chartpilot.trace.seq']));
-    const first = this.#records.findIndex(({ seq }) => seq >= Math.min(...neededSeqs));
-    const from = Math.max(0, (first === -1 ? this.#records.length : first) - Math.min(recordsBefore, maxKeptRecords));
+    const firstNeededIndex = this.#records.findIndex(({ seq }) => seq >= Math.min(...neededSeqs));
+    const from = Math.max(
+      0,
+      (firstNeededIndex === -1 ? this.#records.length : firstNeededIndex) -
+        Math.min(maxPrecedingRecords, maxKeptRecords),
+    );
     this.#records = this.#records.slice(from);
     // A trace whose records were dropped cannot be found again.
     for (const trace of this.#exportedTraces) if (!spansByTrace.has(trace)) this.#exportedTraces.delete(trace);
@@ -96,13 +102,13 @@ function rootOf(spans: readonly OtlpSpan[]): OtlpSpan {
   return spans.find(({ key }) => key === '')!;
 }
 
-function isOpen({ attributes }: OtlpSpan): boolean {
+function isOpenSpan({ attributes }: OtlpSpan): boolean {
   return attributes['chartpilot.unfinished'] === true;
 }
 
 /** Between two phases no span is open, so a restart has only ended when its Envoy was live or its error is known. */
 function hasEnded(spans: readonly OtlpSpan[]): boolean {
-  if (spans.some(isOpen)) return false;
+  if (spans.some(isOpenSpan)) return false;
   const isRestart = rootOf(spans).attributes['chartpilot.epoch.name'] !== undefined;
   return !isRestart || spans.some(({ name, error }) => error !== undefined || name === 'initialise');
 }

@@ -174,7 +174,7 @@ test('the span finder stores only records of unfinished traces, up to a limit', 
     if (number % 5 === 0) names.push(...spans.takeFinished(number * 20).map(({ trace }) => trace));
     maxQueued = Math.max(maxQueued, spans.keptRecords);
   }
-  names.push(...spans.end().map(({ trace }) => trace));
+  names.push(...spans.takeAll().map(({ trace }) => trace));
   expect(maxQueued).toBeLessThan(1_100);
   expect(new Set(names).size).toBe(2_000);
   // Each trace has four spans and is exported once.
@@ -184,9 +184,9 @@ test('the span finder stores only records of unfinished traces, up to a limit', 
 test('the OTLP send queue keeps the newest hundred requests', async () => {
   const { address } = await receiver(() => {});
   const queue = new SendQueue(new URL(address), { timeoutMs: 60_000 }, () => {});
-  for (let number = 0; number < 300; number++) queue.offer({ resourceSpans: [] });
+  for (let number = 0; number < 300; number++) queue.enqueue({ resourceSpans: [] });
   // One request is being sent.
   expect({ waiting: queue.waitingCount, lost: queue.lostCount }).toEqual({ waiting: 100, lost: 199 });
-  await queue.end(10);
+  await queue.drain(10);
   expect({ waiting: queue.waitingCount, lost: queue.lostCount }).toEqual({ waiting: 0, lost: 299 });
 });

@@ -49,7 +49,7 @@ export async function followOtlp(
     if (run === undefined) return;
     exportedCounts.traces += new Set(spans.map((span) => span.trace)).size;
     exportedCounts.spans += spans.length;
-    for (const request of otlpRequests(run.header, spans, packageVersion())) queue.offer(request);
+    for (const request of otlpRequests(run.header, spans, packageVersion())) queue.enqueue(request);
   };
   let trace = await source.read({ follow: true });
   const timer = setInterval(() => send(run?.spans.takeFinished(performance.now()) ?? []), options.searchMs ?? 500);
@@ -68,18 +68,18 @@ export async function followOtlp(
         failure = problem;
       }
       if (failure === undefined) break;
-      const next = await reconnect(source, options.reconnectMs ?? 5_000);
-      if (next === undefined) break;
-      trace = next;
+      const reconnectedSource = await reconnect(source, options.reconnectMs ?? 5_000);
+      if (reconnectedSource === undefined) break;
+      trace = reconnectedSource;
     }
   } finally {
     clearInterval(timer);
     trace.destroy();
-    send(run?.spans.end() ?? []);
-    await queue.end(options.endMs ?? 30_000);
-    const lostText = queue.lostCount === 0 ? '' : `, ${count(queue.lostCount, 'request')} not delivered`;
+    send(run?.spans.takeAll() ?? []);
+    await queue.drain(options.endMs ?? 30_000);
+    const undeliveredText = queue.lostCount === 0 ? '' : `, ${count(queue.lostCount, 'request')} not delivered`;
     await out(
-      `otlp: ${count(exportedCounts.traces, 'trace')}, ${count(exportedCounts.spans, 'span')} → ${address}${lostText}\n`,
+      `otlp: ${count(exportedCounts.traces, 'trace')}, ${count(exportedCounts.spans, 'span')} → ${address}${undeliveredText}\n`,
     );
   }
   if (failure !== undefined) {

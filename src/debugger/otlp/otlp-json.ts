@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import type { AttributeValue, OtlpSpan } from './span.ts';
 
-const internal = 1;
+const internalSpanKind = 1;
 const statusError = 2;
 const spansOfARequest = 256;
 
@@ -42,15 +42,15 @@ function spanOf(header: TraceHeader, { trace, key, parent, name, from, to, attri
     spanId: idOf(16, ...run, 'span', key),
     ...(parent !== undefined && { parentSpanId: idOf(16, ...run, 'span', parent) }),
     name,
-    kind: internal,
-    startTimeUnixNano: nanoseconds(startedAt, from),
-    endTimeUnixNano: nanoseconds(startedAt, to),
+    kind: internalSpanKind,
+    startTimeUnixNano: toNanoseconds(startedAt, from),
+    endTimeUnixNano: toNanoseconds(startedAt, to),
     attributes: attributesOf({ ...attributes, ...(error !== undefined && { 'error.type': 'chartpilot.failure' }) }),
     ...(error !== undefined && {
       events: [
         {
           name: 'exception',
-          timeUnixNano: nanoseconds(startedAt, to),
+          timeUnixNano: toNanoseconds(startedAt, to),
           attributes: attributesOf({ 'exception.type': 'chartpilot.failure', 'exception.message': error }),
         },
       ],
@@ -65,7 +65,7 @@ function idOf(digits: number, ...keyParts: readonly (string | number)[]): string
 }
 
 /** JSON encodes 64-bit numbers as strings. */
-function nanoseconds(startedAt: string, t: number): string {
+function toNanoseconds(startedAt: string, t: number): string {
   const start = Date.parse(startedAt);
   return String(BigInt(Number.isNaN(start) ? 0 : start) * 1_000_000n + BigInt(Math.round(t * 1_000)) * 1_000n);
 }

@@ -45,8 +45,8 @@ export function pushSpans({ records }: RecordedRun): OtlpSpan[] {
     }
     followPush(record, pushes);
   }
-  const end = records.at(-1)?.t ?? 0;
-  return pushes.flatMap((push) => spansOf(push, end));
+  const endTime = records.at(-1)?.t ?? 0;
+  return pushes.flatMap((push) => spansOf(push, endTime));
 }
 
 function beginPush({ event, seq }: TraceRecord & { kind: 'event' }, from: number, build: Push['build']): Push {
@@ -86,8 +86,8 @@ function followPush({ event, t }: TraceRecord & { kind: 'event' }, pushes: reado
   }
 }
 
-function spansOf({ trace, from, build, attributes, groups, moreCount }: Push, end: number): OtlpSpan[] {
-  const to = Math.max(build.to, ...groups.map((group) => group.to ?? end));
+function spansOf({ trace, from, build, attributes, groups, moreCount }: Push, endTime: number): OtlpSpan[] {
+  const to = Math.max(build.to, ...groups.map((group) => group.to ?? endTime));
   const child = (key: string, name: string, span: { from: number; to: number }, more_ = {}): OtlpSpan => ({
     trace,
     key,
@@ -115,7 +115,7 @@ function spansOf({ trace, from, build, attributes, groups, moreCount }: Push, en
       child(
         `group ${i}`,
         'serve proxies',
-        { from: group.from, to: group.to ?? end },
+        { from: group.from, to: group.to ?? endTime },
         {
           'chartpilot.push.proxies': group.proxies,
           ...(group.to === undefined && unfinishedMark),

@@ -43,8 +43,8 @@ export function restartSpans(run: RecordedRun): OtlpSpan[] {
     }
     followRestarts(record, restartsByEpoch, restarts);
   }
-  const end = run.records.at(-1)?.t ?? 0;
-  return restarts.flatMap((restart) => spansOf(restart, end));
+  const endTime = run.records.at(-1)?.t ?? 0;
+  return restarts.flatMap((restart) => spansOf(restart, endTime));
 }
 
 function beginRestart(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index: number): Restart {
@@ -112,10 +112,10 @@ function followRestarts(
       if (restart !== undefined) restart.liveAt = record.seq;
       break;
     case 'epoch.supersede': {
-      const heir = restarts.findLast(({ liveAt }) => liveAt !== undefined && liveAt === record.cause);
-      if (heir === undefined) break;
-      heir.parent = to;
-      heir.phases.push(phase('drain', t, { 'chartpilot.epoch.name': to }));
+      const successorRestart = restarts.findLast(({ liveAt }) => liveAt !== undefined && liveAt === record.cause);
+      if (successorRestart === undefined) break;
+      successorRestart.parent = to;
+      successorRestart.phases.push(phase('drain', t, { 'chartpilot.epoch.name': to }));
       break;
     }
     case 'epoch.failed':
@@ -150,8 +150,8 @@ function closeSpan(restart: Restart | undefined, name: string, t: number, error?
   if (error !== undefined) openPhase.error = error;
 }
 
-function spansOf({ trace, startKind, from, attributes, phases, error }: Restart, end: number): OtlpSpan[] {
-  const phaseEnds = phases.map(({ to }) => to ?? end);
+function spansOf({ trace, startKind, from, attributes, phases, error }: Restart, endTime: number): OtlpSpan[] {
+  const phaseEnds = phases.map(({ to }) => to ?? endTime);
   const root: OtlpSpan = {
     trace,
     key: '',
@@ -169,7 +169,7 @@ function spansOf({ trace, startKind, from, attributes, phases, error }: Restart,
         trace,
         key: `${i} ${phaseFields.key}`,
         parent: '',
-        to: Math.max(phaseFields.from, to ?? end),
+        to: Math.max(phaseFields.from, to ?? endTime),
         attributes: { ...phaseFields.attributes, ...(to === undefined && unfinishedMark) },
         ...(reason !== undefined && { error: reason }),
       }),

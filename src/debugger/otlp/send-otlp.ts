@@ -33,13 +33,13 @@ export async function sendOtlp(url: URL, request: object, options: SendOptions =
     try {
       const response = await fetch(target, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', ...login, ...headersIn(options.headers ?? '') },
+        headers: { 'content-type': 'application/json', ...login, ...parseHeaders(options.headers ?? '') },
         body,
         redirect: 'manual',
         signal: AbortSignal.timeout(timeoutMs),
       });
       const text = await textOf(response);
-      if (response.ok) return rejectedIn(text);
+      if (response.ok) return parseRejection(text);
       reason = `responded with status ${response.status}${text.trim() === '' ? '' : `: ${visibleLine(text.trim().slice(0, 300))}`}`;
       if (!retryableStatuses.has(response.status)) throw sendError(url, reason);
       const requestedPauseMs = Number(response.headers.get('retry-after')) * 1_000;
@@ -77,7 +77,7 @@ async function textOf({ body }: Response): Promise<string> {
   return text.slice(0, maxResponseBytes);
 }
 
-function rejectedIn(text: string): string | undefined {
+function parseRejection(text: string): string | undefined {
   let partialSuccess: { rejectedSpans?: unknown; errorMessage?: unknown } | undefined;
   try {
     partialSuccess =
@@ -90,8 +90,8 @@ function rejectedIn(text: string): string | undefined {
   return `the collector rejected ${rejectedCount} spans${typeof partialSuccess?.errorMessage === 'string' ? `: ${visibleLine(partialSuccess.errorMessage.slice(0, 300))}` : ''}`;
 }
 
-function headersIn(list: string): Record<string, string> {
-  const pairs = list.split(',').filter((pair) => pair.includes('='));
+function parseHeaders(headerList: string): Record<string, string> {
+  const pairs = headerList.split(',').filter((pair) => pair.includes('='));
   return Object.fromEntries(
     pairs.map((pair) => {
       const separatorIndex = pair.indexOf('=');

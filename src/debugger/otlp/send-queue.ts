@@ -25,7 +25,7 @@ export class SendQueue {
     return this.#waitingRequests.length;
   }
 
-  offer(request: object): void {
+  enqueue(request: object): void {
     if (this.#waitingRequests.length >= maxWaiting) {
       this.#waitingRequests.shift();
       this.lostCount++;
@@ -35,16 +35,20 @@ export class SendQueue {
   }
 
   /** After `limitMs` the waiting requests are lost. */
-  async end(limitMs: number): Promise<void> {
+  async drain(limitMs: number): Promise<void> {
     await Promise.race([this.#pendingSend, sleep(limitMs, undefined, { ref: false })]);
     this.lostCount += this.#waitingRequests.length;
     this.#waitingRequests.length = 0;
   }
 
   async #sendAll(): Promise<void> {
-    for (let next = this.#waitingRequests.shift(); next !== undefined; next = this.#waitingRequests.shift()) {
+    for (
+      let nextRequest = this.#waitingRequests.shift();
+      nextRequest !== undefined;
+      nextRequest = this.#waitingRequests.shift()
+    ) {
       try {
-        this.#reportProblem(await sendOtlp(this.#url, next, this.#options));
+        this.#reportProblem(await sendOtlp(this.#url, nextRequest, this.#options));
       } catch (error) {
         this.lostCount++;
         this.#reportProblem(messageOf(error));

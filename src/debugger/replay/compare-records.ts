@@ -1,5 +1,5 @@
 import { escapedPointer, isObject, ownValue } from '../../runtime/json-object.ts';
-import { tooDeep } from '../../runtime/trace/redact.ts';
+import { tooDeepMarker } from '../../runtime/trace/redact.ts';
 import { redacted } from '../../runtime/trace/secret-texts.ts';
 import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
 
@@ -7,8 +7,8 @@ const cutList = /^… \((\d+) items\)$/;
 const cutText = /… \(\d+ characters\)$/;
 
 /** `undefined` for a complete list. */
-export function lengthBeforeCut(list: readonly unknown[]): number | undefined {
-  const lastItem = list.at(-1);
+export function lengthBeforeTruncation(items: readonly unknown[]): number | undefined {
+  const lastItem = items.at(-1);
   const [, length] = (typeof lastItem === 'string' && cutList.exec(lastItem)) || [];
   return length === undefined ? undefined : Number(length);
 }
@@ -80,14 +80,14 @@ function differingPlace(recordedValue: unknown, replayedValue: unknown, path: st
 
 function differingItem(recordedValue: readonly unknown[], replayedValue: unknown, path: string): string | undefined {
   if (!Array.isArray(replayedValue)) return path;
-  const isCut = lengthBeforeCut(recordedValue) !== undefined;
-  const comparedLength = isCut ? recordedValue.length - 1 : recordedValue.length;
+  const isTruncated = lengthBeforeTruncation(recordedValue) !== undefined;
+  const comparedLength = isTruncated ? recordedValue.length - 1 : recordedValue.length;
   for (let i = 0; i < comparedLength; i++) {
     // JSON writes null for missing items.
     const difference = differingPlace(recordedValue[i], replayedValue[i] ?? null, `${path}/${i}`);
     if (difference !== undefined) return difference;
   }
-  return isCut || replayedValue.length === comparedLength ? undefined : `${path}/${comparedLength}`;
+  return isTruncated || replayedValue.length === comparedLength ? undefined : `${path}/${comparedLength}`;
 }
 
 /** Recorders that did not record the name of an actor wrote this. */
@@ -96,24 +96,28 @@ const unnamedActor = '[Actor]';
 function areTextsEqual(recordedValue: string, replayedValue: unknown): boolean {
   if (recordedValue === unnamedActor && typeof replayedValue === 'string' && replayedValue.startsWith('[Actor '))
     return true;
-  if (recordedValue === redacted || recordedValue === tooDeep) return true;
+  if (recordedValue === redacted || recordedValue === tooDeepMarker) return true;
   if (typeof replayedValue !== 'string') return false;
   const textBeforeCut = recordedValue.replace(cutText, '');
   const segments = textBeforeCut.split(redacted);
   if (segments.length === 1)
     return textBeforeCut === recordedValue ? recordedValue === replayedValue : replayedValue.startsWith(textBeforeCut);
-  return hasParts(replayedValue, segments, textBeforeCut !== recordedValue);
+  return containsPartsInOrder(replayedValue, segments, textBeforeCut !== recordedValue);
 }
 
 /** Any text may be between the parts, and after them if the text was truncated. */
-function hasParts(text: string, [first = '', ...otherParts]: readonly string[], isCut: boolean): boolean {
+function containsPartsInOrder(
+  text: string,
+  [first = '', ...otherParts]: readonly string[],
+  isTruncated: boolean,
+): boolean {
   if (!text.startsWith(first)) return false;
-  const lastItem = isCut ? '' : (otherParts.pop() ?? '');
+  const lastItem = isTruncated ? '' : (otherParts.pop() ?? '');
   let offset = first.length;
   for (const segment of otherParts) {
     const matchIndex = text.indexOf(segment, offset);
     if (matchIndex < 0) return false;
     offset = matchIndex + segment.length;
   }
-  return isCut || (text.endsWith(lastItem) && text.length - lastItem.length >= offset);
+  return isTruncated || (text.endsWith(lastItem) && text.length - lastItem.length >= offset);
 }

@@ -30,16 +30,16 @@ export function formatReplayTest(options: ReplayTestOptions): ReplayTest {
   const text = `${lines.join('\n')}\n`;
   if (new TextEncoder().encode(text).length <= maxInlineBytes) {
     return {
-      source: testSource(name, runtime, [], `[\n${lines.map((line) => `  ${quoteText(line)},`).join('\n')}\n]`),
+      source: testFileSource(name, runtime, [], `[\n${lines.map((line) => `  ${quoteText(line)},`).join('\n')}\n]`),
     };
   }
   const file = `${fileName(name)}.trace`;
-  const read = `readFileSync(new URL(${quoteText(`./${file}`)}, import.meta.url), 'utf8').split('\\n')`;
+  const readExpression = `readFileSync(new URL(${quoteText(`./${file}`)}, import.meta.url), 'utf8').split('\\n')`;
   const imports = ["import { readFileSync } from 'node:fs';"];
-  return { source: testSource(name, runtime, imports, read), trace: { name: file, text } };
+  return { source: testFileSource(name, runtime, imports, readExpression), trace: { name: file, text } };
 }
 
-function testSource(name: string, runtime: string, imports: readonly string[], lines: string): string {
+function testFileSource(name: string, runtime: string, imports: readonly string[], lines: string): string {
   return [
     ...imports,
     `import { replayLines } from ${quoteText(runtime)};`,

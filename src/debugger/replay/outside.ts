@@ -24,7 +24,7 @@ export class Outside {
       case 'spawn':
         return record.parent === undefined;
       case 'event':
-        return !isEnd(record.event.type) && !this.#isMachine(this.#actors.find(record.from));
+        return !isEndEvent(record.event.type) && !this.#isMachine(this.#actors.find(record.from));
       case 'timer':
         return true;
       case 'stop': {
@@ -46,14 +46,14 @@ export class Outside {
         this.#actors.createRoot(record.actor, this.#recording.machineOf(record), this.#restoreValue(record, 'input'));
         return undefined;
       case 'event':
-        return this.#giveEvent(record);
+        return this.#deliverEvent(record);
       case 'timer': {
         const actor = this.#actors.find(record.actor);
-        const elapsed = actor !== undefined && this.#actors.elapse(actor, record.timer);
-        return elapsed ? undefined : `timer ${record.timer} of ${record.actor} is not running`;
+        const hasElapsed = actor !== undefined && this.#actors.elapse(actor, record.timer);
+        return hasElapsed ? undefined : `timer ${record.timer} of ${record.actor} is not running`;
       }
       case 'stop':
-        return this.#giveEnd(record, recordIndex);
+        return this.#deliverEnd(record, recordIndex);
       default:
         return undefined;
     }
@@ -92,10 +92,10 @@ export class Outside {
     }
   }
 
-  #giveEvent(record: TraceRecord & { kind: 'event' }): string | undefined {
+  #deliverEvent(record: TraceRecord & { kind: 'event' }): string | undefined {
     const from = this.#actors.find(record.from);
     const to = this.#actors.find(record.to);
-    if (isEnd(record.event.type)) return undefined;
+    if (isEndEvent(record.event.type)) return undefined;
     if (to === undefined) return `actor ${record.to} does not exist`;
     if (from !== undefined && this.#isMachine(from)) {
       this.#actors.deliverDelayed(from, to, record.event.type);
@@ -113,7 +113,7 @@ export class Outside {
     return typeof error === 'string' && event.type.startsWith('xstate.') ? { ...event, ...errorOf(error) } : event;
   }
 
-  #giveEnd(record: TraceRecord & { kind: 'stop' }, recordIndex: number): string | undefined {
+  #deliverEnd(record: TraceRecord & { kind: 'stop' }, recordIndex: number): string | undefined {
     const actor = this.#actors.find(record.actor);
     if (actor === undefined) return `actor ${record.actor} does not exist`;
     if (record.status === 'stopped') {
@@ -130,8 +130,9 @@ export class Outside {
 
   /** The parent receives the thrown value itself if that was not an Error. */
   #rejection({ error = '' }: TraceRecord & { kind: 'stop' }, recordIndex: number): { error: unknown } {
-    const next = this.#recording.records[recordIndex + 1];
-    const recordedError = next?.kind === 'event' && isEnd(next.event.type) ? next.event.error : undefined;
+    const nextRecord = this.#recording.records[recordIndex + 1];
+    const recordedError =
+      nextRecord?.kind === 'event' && isEndEvent(nextRecord.event.type) ? nextRecord.event.error : undefined;
     return recordedError === undefined || typeof recordedError === 'string' ? errorOf(error) : { error: recordedError };
   }
 
@@ -155,7 +156,7 @@ export class Outside {
 }
 
 /** XState sends these events when an actor ends. */
-function isEnd(eventType: string): boolean {
+function isEndEvent(eventType: string): boolean {
   return /^xstate\.(done|error)\.actor\./.test(eventType);
 }
 

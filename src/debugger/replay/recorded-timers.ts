@@ -30,11 +30,11 @@ export class RecordedTimers {
     return this.#fire(from, ({ target, event }) => target === to && event.type === type);
   }
 
-  #fire(source: AnyActorRef, isMeant: (timer: ArmedTimer) => boolean): boolean {
-    const armed = (this.#armedTimers.get(source) ?? []).filter(isMeant);
-    const [first, ...otherTimers] = armed;
-    if (first === undefined) return false;
-    const nextTimer = otherTimers.reduce((soonest, timer) => (timer.at < soonest.at ? timer : soonest), first);
+  #fire(source: AnyActorRef, matches: (timer: ArmedTimer) => boolean): boolean {
+    const matchingTimers = (this.#armedTimers.get(source) ?? []).filter(matches);
+    const [firstTimer, ...otherTimers] = matchingTimers;
+    if (firstTimer === undefined) return false;
+    const nextTimer = otherTimers.reduce((soonest, timer) => (timer.at < soonest.at ? timer : soonest), firstTimer);
     this.#filterTimers(source, (timer) => timer !== nextTimer);
     relay(nextTimer.source, nextTimer.target, nextTimer.event);
     return true;

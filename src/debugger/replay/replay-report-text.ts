@@ -51,12 +51,12 @@ function valuesAt(
   if (field === undefined || recordedRecord === undefined || replayedRecord === undefined) return [];
   return [
     `  ${visibleLine(field)}`,
-    `    recorded  ${textAt(recordedRecord, field)}`,
-    `    replayed  ${textAt(replayedRecord, field)}`,
+    `    recorded  ${fieldText(recordedRecord, field)}`,
+    `    replayed  ${fieldText(replayedRecord, field)}`,
   ];
 }
 
-function textAt(record: TraceRecord, field: string): string {
+function fieldText(record: TraceRecord, field: string): string {
   const value = JSON.stringify(field.startsWith('/change/') ? changeAt(record, field) : valueAt(record, field));
   if (value === undefined) return 'nothing';
   const text = visibleLine(value);

@@ -37,7 +37,7 @@ export interface ReplayReport {
   readonly warnings: readonly string[];
 }
 
-const shownBefore = 4;
+const maxPrecedingRecords = 4;
 
 /**
  * @param machines the root machines, and replacements of machines with the same ID
@@ -65,9 +65,9 @@ class Replay {
   readonly #recorder: Recorder;
   readonly #redact: ReturnType<typeof recordRedactor>;
   #index = 0;
-  #lastGivenIndex = -1;
+  #lastSentIndex = -1;
   #comparedCount = 0;
-  #now = 0;
+  #nowMs = 0;
   #difference: Difference | undefined;
   readonly #warnings: string[] = [];
 
@@ -75,7 +75,7 @@ class Replay {
     this.#recording = recording;
     const recorder = createRecorder({
       program: header.program,
-      now: () => this.#now,
+      now: () => this.#nowMs,
       ...(header.omits !== undefined && { omits: header.omits }),
       ...(header.foreign === true && { foreign: true, data: boundedData }),
     });
@@ -87,9 +87,9 @@ class Replay {
       machines,
       foreign: header.foreign === true,
       recorder,
-      now: () => this.#now,
+      now: () => this.#nowMs,
       idOfUnnamed: () => this.#recording.numberedIdAt(this.#index),
-      onMoment: () => this.#giveEarlyInput(),
+      onMoment: () => this.#sendEarlyInput(),
       failureOf: (actor) => this.#recording.failureAt(this.#index, actor),
     });
     this.#outside = new Outside(recording, actors, (warning) => this.#warnings.push(warning));
@@ -97,10 +97,10 @@ class Replay {
 
   run(): ReplayReport {
     const { records, notes } = this.#recording;
-    this.#skip();
+    this.#skipOmitted();
     while (this.#index < records.length && this.#difference === undefined) {
       const index = this.#index;
-      const reason = this.#lastGivenIndex === index ? 'the effect is still running' : this.#sendRecord(index);
+      const reason = this.#lastSentIndex === index ? 'the effect is still running' : this.#sendRecord(index);
       if (this.#index === index && this.#difference === undefined) {
         this.#reportDifference({ recorded: records[index]!, ...(reason !== undefined && { why: reason }) });
       }
@@ -117,68 +117,69 @@ class Replay {
     const recordedRecord = this.#recording.records[this.#index];
     if (recordedRecord === undefined || this.#difference !== undefined) return;
     if (differingField(recordedRecord, rawRecord) === undefined) {
-      this.#goOn();
+      this.#advance();
       return;
     }
     // Redaction takes time and rarely affects the comparison, therefore it is done only after a difference.
     const replayedRecord = this.#redact(rawRecord);
     const field = differingField(recordedRecord, replayedRecord);
     if (field === undefined) {
-      this.#goOn();
+      this.#advance();
       return;
     }
-    const comparable = { ...replayedRecord, seq: recordedRecord.seq, t: recordedRecord.t };
+    const comparableRecord = { ...replayedRecord, seq: recordedRecord.seq, t: recordedRecord.t };
     // If the next record is from outside, the machines did something additional.
-    if (this.#outside.isOutsideAction(this.#index)) this.#reportDifference({ replayed: comparable });
+    if (this.#outside.isOutsideAction(this.#index)) this.#reportDifference({ replayed: comparableRecord });
     else
       this.#reportDifference({
         recorded: recordedRecord,
-        replayed: comparable,
+        replayed: comparableRecord,
         ...(recordedRecord.kind === replayedRecord.kind && { field }),
       });
   }
 
   #sendRecord(index: number): string | undefined {
-    this.#now = this.#recording.records[index]!.t;
+    this.#nowMs = this.#recording.records[index]!.t;
     // The start may produce this record immediately.
     if (this.#outside.startRootBefore(index) && this.#index !== index) return undefined;
-    this.#lastGivenIndex = index;
+    this.#lastSentIndex = index;
     const reason = this.#outside.repeatAction(index);
     this.#recorder.settle();
     return reason;
   }
 
-  #goOn(): void {
+  #advance(): void {
     this.#comparedCount++;
     this.#index++;
-    this.#skip();
+    this.#skipOmitted();
   }
 
-  #reportDifference(sides: Pick<Difference, 'recorded' | 'replayed' | 'field' | 'why'>): void {
+  #reportDifference(differenceFields: Pick<Difference, 'recorded' | 'replayed' | 'field' | 'why'>): void {
     const { records } = this.#recording;
     const { seq } = records[this.#index]!;
-    const before = records.slice(Math.max(0, this.#index - shownBefore), this.#index);
-    const { cause: number = 0 } = (sides.recorded ?? {}) as { cause?: number };
-    const cause = number < (before[0]?.seq ?? 0) ? records.find((record) => record.seq === number) : undefined;
+    const precedingRecords = records.slice(Math.max(0, this.#index - maxPrecedingRecords), this.#index);
+    const { cause: number = 0 } = (differenceFields.recorded ?? {}) as { cause?: number };
+    const cause =
+      number < (precedingRecords[0]?.seq ?? 0) ? records.find((record) => record.seq === number) : undefined;
     this.#difference = {
       seq,
-      actor: actingActor(sides.replayed ?? sides.recorded!),
-      ...sides,
-      before,
+      actor: actingActor(differenceFields.replayed ?? differenceFields.recorded!),
+      ...differenceFields,
+      before: precedingRecords,
       ...(cause !== undefined && { cause }),
     };
   }
 
-  #skip(): void {
-    while (this.#recording.isLeftOut(this.#index)) this.#index++;
+  #skipOmitted(): void {
+    while (this.#recording.isOmitted(this.#index)) this.#index++;
   }
 
   /** Sends the input that was recorded while a machine was processing. */
-  #giveEarlyInput(): void {
+  #sendEarlyInput(): void {
     while (
       this.#difference === undefined &&
-      this.#lastGivenIndex !== this.#index &&
-      this.#recording.isEarly(this.#index)
+      this.#lastSentIndex !== this.#index &&
+      this.#recording.isEarlyRecord(this.#index)
     ) {
       const index = this.#index;
       if (!this.#outside.isOutsideAction(index) || this.#outside.isRepeatedByEffect(index)) return;

@@ -46,11 +46,11 @@ export class ReplayedActors {
     this.#options = options;
     this.#timers = new RecordedTimers(options.now);
     const effectMoments = {
-      started: (effect: AnyActorRef) => {
+      onStarted: (effect: AnyActorRef) => {
         this.#startedEffects.add(effect);
         options.onMoment();
       },
-      reached: () => options.onMoment(),
+      onReached: () => options.onMoment(),
     };
     this.#effect = replayedEffect(effectMoments);
     this.#reducer = replayedReducer(effectMoments);
@@ -141,7 +141,7 @@ export class ReplayedActors {
     if (actor.id === actor.sessionId) actor.id = this.#options.idOfUnnamed() ?? actor.id;
     if (isMachine(logic)) {
       actor.logic = this.#options.machines.get(logic.id) ?? logic;
-      this.#silence(actor);
+      this.#muteActor(actor);
     } else {
       actor.logic = 'start' in logic ? this.#effect : this.#reducer;
       // The recording contains the snapshots that the actor reported.
@@ -152,7 +152,7 @@ export class ReplayedActors {
   }
 
   /** Actions that are plain functions are effects: they are not executed. An action that threw throws the recorded error. */
-  #silence(actor: AdoptedActor): void {
+  #muteActor(actor: AdoptedActor): void {
     const { _actorScope: scope } = actor;
     const execute = scope.actionExecutor;
     const exec = (): void => {

@@ -4,7 +4,7 @@ import { machinesOf, statechartOf } from '../../runtime/trace/statechart.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { describeGap } from '../trace/record-gaps.ts';
 
-const recordInFull = 'record with --traceLevel full';
+const recordFullHint = 'record with --traceLevel full';
 
 /** A trace with properties that depend on all of its records. */
 export class TraceToReplay {
@@ -23,10 +23,10 @@ export class TraceToReplay {
     this.records = records;
     this.#machines = machines;
     this.#earlyFlags = findEarlyRecords(records);
-    this.#leaveOut(header.omits ?? []);
+    this.#omitActors(header.omits ?? []);
   }
 
-  isLeftOut(recordIndex: number): boolean {
+  isOmitted(recordIndex: number): boolean {
     const record = this.records[recordIndex];
     if (record === undefined) return false;
     if (record.kind === 'log') return true;
@@ -35,7 +35,7 @@ export class TraceToReplay {
   }
 
   /** Whether a record was written while a machine was processing. */
-  isEarly(recordIndex: number): boolean {
+  isEarlyRecord(recordIndex: number): boolean {
     return this.#earlyFlags[recordIndex] === 1;
   }
 
@@ -72,9 +72,9 @@ export class TraceToReplay {
 
   /** The entire tree of the root is stopped in the records from this index. */
   rootStoppedAt(recordIndex: number): string | undefined {
-    const first = this.records[recordIndex];
-    if (first?.kind !== 'stop') return undefined;
-    const root = this.#rootOf(first.actor);
+    const firstRecord = this.records[recordIndex];
+    if (firstRecord?.kind !== 'stop') return undefined;
+    const root = this.#rootOf(firstRecord.actor);
     for (let i = recordIndex; i < this.records.length; i++) {
       const record = this.records[i]!;
       if (record.kind === 'log') continue;
@@ -91,7 +91,7 @@ export class TraceToReplay {
     return root;
   }
 
-  #leaveOut(omittedNames: readonly string[]): void {
+  #omitActors(omittedNames: readonly string[]): void {
     const roots = new Set<string>();
     for (const record of this.records) {
       if (record.kind !== 'spawn') continue;
@@ -106,7 +106,7 @@ export class TraceToReplay {
     const [first = ''] = roots;
     const excludedRoots = roots.size === 1 ? first : `${first} and ${roots.size - 1} more`;
     this.notes.push(
-      `${excludedRoots}: not replayed, because the trace omits ${omittedNames.join(', ')}; ${recordInFull}`,
+      `${excludedRoots}: not replayed, because the trace omits ${omittedNames.join(', ')}; ${recordFullHint}`,
     );
   }
 

@@ -4,7 +4,7 @@ import { discoveryProgramMachines } from '../../../machines/discovery/program-ma
 import { machinesOf, type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from '../visualize/known-charts.ts';
 import { type BriefChart, briefChartsOf, briefScreen, foldingsOf } from './brief-charts.ts';
-import { briefFor, wholeRows } from './brief-choice.ts';
+import { chooseBriefChart, wholeRows } from './brief-choice.ts';
 import { foldStatechart, openStatesFor } from './fold-statechart.ts';
 
 /** `a` has a row of inner states, `z` a long row of eleven. */
@@ -49,7 +49,7 @@ describe('a brief chart with folded states', () => {
 describe('the brief chart for an active state', () => {
   const pictures: BriefChart[] = foldingsOf(chart).map((folding) => ({ ...folding, text: '' }));
   const shownRegions = (leaf: number, openedByHand: number[] = []): [readonly number[], number | undefined] => {
-    const { open, near } = briefFor(chart, pictures, [leaf], openedByHand)!;
+    const { open, near } = chooseBriefChart(chart, pictures, [leaf], openedByHand)!;
     return [open, near];
   };
 
@@ -66,7 +66,7 @@ describe('the brief chart for an active state', () => {
 
 test('a brief chart has the numbers of the definition for highlighting, and marks folded states', async () => {
   const pictures = await briefChartsOf(chart);
-  const { text } = briefFor(chart, pictures, [2])!;
+  const { text } = chooseBriefChart(chart, pictures, [2])!;
   expect(text).toMatch(/class="state atomic folded" data-state="4" data-path="z"/);
   expect(text).toMatch(/▸.*11.*states/);
   expect(text).toMatch(/data-transition="1"/);
@@ -86,7 +86,7 @@ describe('font size of the brief chart in a window of 1440 × 900', () => {
         type === 'atomic' || type === 'final' ? [number] : [],
       );
       for (const leaf of leaves) {
-        const picture = briefFor(machine, pictures!, [leaf])!;
+        const picture = chooseBriefChart(machine, pictures!, [leaf])!;
         for (const state of openStatesFor(machine, [leaf])) expect(picture.open).toContain(state);
         const [, width, height] = /viewBox="0 0 (\S+) (\S+)"/.exec(picture.text)!.map(Number);
         const scale = Math.min(briefScreen.width / width!, briefScreen.height / height!);

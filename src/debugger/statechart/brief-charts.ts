@@ -50,7 +50,7 @@ export function foldingsOf(chart: Statechart): Folding[] {
   for (const [number] of chart.states.entries()) {
     if (number !== 0 && siblingsOf(chart, number).length > longRow) {
       for (const stateSet of openStatesOf(chart, 0).filter((openStates) =>
-        isOpenIn(openStates, chart.states[number]!.parent!),
+        isRowOpen(openStates, chart.states[number]!.parent!),
       )) {
         if (!isRow(number) || stateSet.includes(number)) add(stateSet, number);
       }
@@ -59,7 +59,7 @@ export function foldingsOf(chart: Statechart): Folding[] {
   return [...foldings.values()];
 }
 
-function isOpenIn(openStates: readonly number[], row: number): boolean {
+function isRowOpen(openStates: readonly number[], row: number): boolean {
   return row === 0 || openStates.includes(row);
 }
 
@@ -70,17 +70,17 @@ function openStatesOf(chart: Statechart, number: number): number[][] {
   const ownNumber = number === 0 ? [] : [number];
   const openStateLists = children.map((child) => openStatesOf(chart, child));
   if (chart.states[number]!.type !== 'parallel')
-    return distinct(openStateLists.flat().map((stateSet) => [...ownNumber, ...stateSet]));
+    return distinctStateSets(openStateLists.flat().map((stateSet) => [...ownNumber, ...stateSet]));
   let combinations: number[][] = [ownNumber];
   for (const region of openStateLists) {
-    combinations = distinct(
+    combinations = distinctStateSets(
       combinations.flatMap((openStates) => region.map((stateSet) => [...openStates, ...stateSet])),
     ).slice(0, maxPictures);
   }
   return combinations;
 }
 
-function distinct(openStateLists: readonly number[][]): number[][] {
+function distinctStateSets(openStateLists: readonly number[][]): number[][] {
   return [...new Map(openStateLists.map((stateSet) => [stateSet.join(' '), stateSet])).values()];
 }
 

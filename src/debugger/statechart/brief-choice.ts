@@ -6,7 +6,7 @@ import { longRow, openStatesFor, siblingsOf } from './fold-statechart.ts';
 export const wholeRows = -1;
 
 /** The smallest chart in which all necessary states are open; of several, the one around the active state. */
-export function briefFor(
+export function chooseBriefChart(
   chart: Statechart,
   pictures: readonly BriefChart[],
   leaves: readonly number[],
@@ -14,14 +14,15 @@ export function briefFor(
 ): BriefChart | undefined {
   const activeOpenStates = openStatesFor(chart, leaves);
   const requiredStates = [...activeOpenStates, ...manualStates.filter((number) => number !== wholeRows)];
-  const inRows = [...leaves, ...activeOpenStates].filter((number) => siblingsOf(chart, number).length > longRow);
+  const rowStates = [...leaves, ...activeOpenStates].filter((number) => siblingsOf(chart, number).length > longRow);
   const matchingPictures = pictures.filter(({ open, near }) => {
-    const isNear = near === undefined || (!manualStates.includes(wholeRows) && inRows.includes(near));
+    const isNear = near === undefined || (!manualStates.includes(wholeRows) && rowStates.includes(near));
     return isNear && requiredStates.every((number) => open.includes(number));
   });
   const size = ({ open, near }: BriefChart): number => open.length - (near === undefined ? 0 : 0.5);
   return matchingPictures.reduce<BriefChart | undefined>(
-    (smallest, next) => (smallest === undefined || size(next) < size(smallest) ? next : smallest),
+    (smallestPicture, next) =>
+      smallestPicture === undefined || size(next) < size(smallestPicture) ? next : smallestPicture,
     undefined,
   );
 }

@@ -29,7 +29,7 @@ export function isIgnored({ targets, actions = [] }: StatechartTransition): bool
 function triggerWords(chart: Statechart, transition: StatechartTransition): ChartWord[] {
   const { kind, on } = transition;
   if (kind === 'event') return [{ text: on === '*' ? 'any event' : on, role: 'event' }];
-  if (kind === 'timer') return splitWords('timer', `after ${delayInWords(on)}`);
+  if (kind === 'timer') return splitWords('timer', `after ${delayText(on)}`);
   if (kind === 'always') return [];
   const outcomeText = kind === 'done' ? 'done' : 'failed';
   if (on === '*') return splitWords('event', `any actor ${outcomeText}`);
@@ -113,7 +113,7 @@ function actionWords(prefix: string, actions: readonly string[]): ChartWord[] {
   return actions.length === 0 ? [] : [...splitWords('keyword', prefix), ...splitWords('action', actions.join(', '))];
 }
 
-function delayInWords(delay: string): string {
+function delayText(delay: string): string {
   return /^\d+$/.test(delay) ? `${delay} ms` : delay;
 }
 

@@ -19,12 +19,12 @@ const isMessage = ({ kind }: StatechartTransition): boolean => kind === 'event';
 
 export function eventTableOf(chart: Statechart): EventTable {
   const events = [...new Set(chart.transitions.filter(isMessage).map(({ on }) => on))].sort(namesBeforeWildcards);
-  const stableStates = chart.states.flatMap((_, number) => (isStable(chart, number) ? [number] : []));
+  const stableStates = chart.states.flatMap((_, number) => (isStableState(chart, number) ? [number] : []));
   return {
     events,
     states: stableStates.map((number) => ({
       path: chart.states[number]!.path || chart.id,
-      cells: events.map((event) => ({ triedTransitions: triedIn(chart, number, event) })),
+      cells: events.map((event) => ({ triedTransitions: triedTransitionsOf(chart, number, event) })),
     })),
   };
 }
@@ -37,7 +37,7 @@ function namesBeforeWildcards(a: string, b: string): number {
 }
 
 /** A stable state is a leaf that is not left immediately after it was entered. */
-function isStable(chart: Statechart, number: number): boolean {
+function isStableState(chart: Statechart, number: number): boolean {
   const { type } = chart.states[number]!;
   if (type === 'final' || type === 'history') return false;
   if (chart.states.some(({ parent }) => parent === number)) return false;
@@ -46,8 +46,8 @@ function isStable(chart: Statechart, number: number): boolean {
   );
 }
 
-function triedIn(chart: Statechart, number: number, event: string): StatechartTransition[] {
-  const tried: StatechartTransition[] = [];
+function triedTransitionsOf(chart: Statechart, number: number, event: string): StatechartTransition[] {
+  const triedTransitions: StatechartTransition[] = [];
   for (const state of [number, ...ancestorsOf(chart, number)]) {
     const candidates = chart.transitions.filter(
       (transition) => transition.source === state && isMessage(transition) && matchesDescriptor(event, transition.on),
@@ -55,14 +55,14 @@ function triedIn(chart: Statechart, number: number, event: string): StatechartTr
     // The event itself first, then wildcards, the longest first.
     candidates.sort((a, b) => Number(b.on === event) - Number(a.on === event) || b.on.length - a.on.length);
     for (const transition of candidates) {
-      tried.push(transition);
-      if (transition.guard === undefined) return tried;
+      triedTransitions.push(transition);
+      if (transition.guard === undefined) return triedTransitions;
     }
   }
-  return tried;
+  return triedTransitions;
 }
 
-const unexpected = '×';
+const unexpectedSign = '×';
 
 /** The result is a section of Markdown with states as rows and events as columns, and the details that a symbol cannot express. */
 export function formatEventTable(chart: Statechart): string {
@@ -75,7 +75,7 @@ export function formatEventTable(chart: Statechart): string {
     const lines = cells.flatMap(({ triedTransitions }, index) =>
       triedTransitions.some((transition) => !isIgnored(transition))
         ? [
-            `  - ${code(events[index]!)}: ${triedTransitions.map((transition) => plainText(inWords(chart, transition))).join('; ')}`,
+            `  - ${code(events[index]!)}: ${triedTransitions.map((transition) => plainText(describeTransition(chart, transition))).join('; ')}`,
           ]
         : [],
     );
@@ -86,7 +86,7 @@ export function formatEventTable(chart: Statechart): string {
 
 /** The symbol is in parentheses if the transition has a condition. */
 function symbolOf({ triedTransitions }: Cell): string {
-  if (triedTransitions.length === 0) return unexpected;
+  if (triedTransitions.length === 0) return unexpectedSign;
   const sign = triedTransitions.some(({ targets }) => targets.length > 0)
     ? '→'
     : triedTransitions.every(isIgnored)
@@ -95,7 +95,10 @@ function symbolOf({ triedTransitions }: Cell): string {
   return triedTransitions.some(({ guard }) => guard !== undefined) ? `(${sign})` : sign;
 }
 
-function inWords(chart: Statechart, { targets, guard, actions = [], description }: StatechartTransition): string {
+function describeTransition(
+  chart: Statechart,
+  { targets, guard, actions = [], description }: StatechartTransition,
+): string {
   const to = targets.map((number) => `→ ${chart.states[number]!.path || chart.id}`).join(', ');
   const effectText = [to, actions.join(', ')].filter((segment) => segment !== '').join(', ') || 'ignored';
   const descriptionText = description === undefined ? '' : ` (${description})`;

@@ -28,29 +28,31 @@ export function foldStatechart(
   openStates: ReadonlySet<number>,
   nearState?: number,
 ): FoldedStatechart {
-  const nearbyStates = nearState === undefined ? undefined : nearIn(chart, nearState);
+  const nearbyStates = nearState === undefined ? undefined : nearStatesOf(chart, nearState);
   const row = nearState === undefined ? undefined : chart.states[nearState]?.parent;
   /** A state is drawn as itself, or as the one that it is folded into. */
-  const drawnAs: number[] = [];
-  let restState: number | undefined;
+  const drawnStateByState: number[] = [];
+  let placeholderState: number | undefined;
   chart.states.forEach(({ parent }, number) => {
-    if (parent === undefined) drawnAs[number] = number;
-    else if (drawnAs[parent] !== parent) drawnAs[number] = drawnAs[parent]!;
-    else if (parent !== 0 && !openStates.has(parent)) drawnAs[number] = parent;
-    else if (parent === row && nearbyStates?.has(number) === false) drawnAs[number] = restState ??= number;
-    else drawnAs[number] = number;
+    if (parent === undefined) drawnStateByState[number] = number;
+    else if (drawnStateByState[parent] !== parent) drawnStateByState[number] = drawnStateByState[parent]!;
+    else if (parent !== 0 && !openStates.has(parent)) drawnStateByState[number] = parent;
+    else if (parent === row && nearbyStates?.has(number) === false)
+      drawnStateByState[number] = placeholderState ??= number;
+    else drawnStateByState[number] = number;
   });
-  const drawnStates = chart.states.flatMap((_, number) => (drawnAs[number] === number ? [number] : []));
+  const drawnStates = chart.states.flatMap((_, number) => (drawnStateByState[number] === number ? [number] : []));
   const placeOf = new Map(drawnStates.map((number, stateIndex) => [number, stateIndex]));
-  const placeOfState = (number: number): number => placeOf.get(drawnAs[number]!)!;
+  const placeOfState = (number: number): number => placeOf.get(drawnStateByState[number]!)!;
   const omittedCounts = drawnStates.map(
-    (number) => drawnAs.filter((drawnState, ownNumber) => drawnState === number && ownNumber !== number).length,
+    (number) =>
+      drawnStateByState.filter((drawnState, ownNumber) => drawnState === number && ownNumber !== number).length,
   );
   const states = drawnStates.map((number, stateIndex): StatechartState => {
     const { parent, initial, ...state } = chart.states[number]!;
     const placedParent = parent !== undefined && { parent: placeOfState(parent) };
-    if (number === restState) {
-      const count = drawnAs.filter((drawnState) => drawnState === number).length;
+    if (number === placeholderState) {
+      const count = drawnStateByState.filter((drawnState) => drawnState === number).length;
       return { ...placeholderOf(chart.states[parent!]!.path, count), ...placedParent };
     }
     const placedState = { ...state, ...placedParent };
@@ -63,13 +65,13 @@ export function foldStatechart(
       states,
       transitions: chart.transitions.map((transition) => betweenVisibleStates(transition, placeOfState)),
     },
-    numbers: drawnStates.map((number) => (number === restState ? undefined : number)),
+    numbers: drawnStates.map((number) => (number === placeholderState ? undefined : number)),
     leftOut: omittedCounts,
   };
 }
 
 /** The states of a long row that few transitions connect with `nearState`; `undefined` for a short row. */
-function nearIn(chart: Statechart, nearState: number): ReadonlySet<number> | undefined {
+function nearStatesOf(chart: Statechart, nearState: number): ReadonlySet<number> | undefined {
   const row = siblingsOf(chart, nearState);
   if (row.length <= longRow) return undefined;
   const inRow = (number: number | undefined): number | undefined =>
@@ -80,13 +82,13 @@ function nearIn(chart: Statechart, nearState: number): ReadonlySet<number> | und
   const nearStates = new Set([nearState]);
   for (const from of nearStates) {
     // Targets first, because they are more useful than sources.
-    const next = stateConnections.flatMap(([source, target]) =>
+    const nextStates = stateConnections.flatMap(([source, target]) =>
       source === from && target !== undefined ? [target] : [],
     );
     const sources = stateConnections.flatMap(([source, target]) =>
       target === from && source !== undefined ? [source] : [],
     );
-    for (const other of [...next, ...sources]) if (nearStates.size < maxKeptOfRow) nearStates.add(other);
+    for (const neighbour of [...nextStates, ...sources]) if (nearStates.size < maxKeptOfRow) nearStates.add(neighbour);
     if (nearStates.size >= maxKeptOfRow) break;
   }
   return nearStates;

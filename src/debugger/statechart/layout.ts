@@ -48,7 +48,7 @@ function placeStates(
   chart: Statechart,
   headers: readonly StateHeader[],
   connections: readonly ChartConnection[],
-  { graph, nodes }: LaidOut,
+  { graph, nodes }: GraphLayout,
 ): ChartLayout {
   const edges = new Map((graph.edges ?? []).map((edge) => [edge.id, edge]));
   return {
@@ -65,7 +65,7 @@ function placeStates(
 
 type Size = { readonly width: number; readonly height: number };
 
-interface LaidOut {
+interface GraphLayout {
   readonly graph: ElkNode;
   readonly nodes: ReadonlyMap<string, ElkNode>;
 }
@@ -74,14 +74,14 @@ async function layoutGraphOnScreen(
   chart: Statechart,
   headers: readonly StateHeader[],
   connections: readonly ChartConnection[],
-): Promise<LaidOut> {
+): Promise<GraphLayout> {
   const downwardLayout = await layoutGraph(chart, headers, connections, 'DOWN');
   if (scaleOf(downwardLayout, screen) >= legibleScale) return downwardLayout;
   const rightLayout = await layoutGraph(chart, headers, connections, 'RIGHT');
   return scaleOf(rightLayout, screen) > scaleOf(downwardLayout, screen) ? rightLayout : downwardLayout;
 }
 
-function scaleOf({ graph: { width, height } }: LaidOut, size: Size): number {
+function scaleOf({ graph: { width, height } }: GraphLayout, size: Size): number {
   return Math.min(size.width / width!, size.height / height!);
 }
 
@@ -91,7 +91,7 @@ async function layoutGraph(
   headers: readonly StateHeader[],
   connections: readonly ChartConnection[],
   direction: Direction,
-): Promise<LaidOut> {
+): Promise<GraphLayout> {
   const elk = await loadEngine();
   let extraWidths = headers.map(() => 0);
   for (let pass = 1; ; pass++) {
@@ -118,14 +118,16 @@ function arrowOf(chart: Statechart, connection: ChartConnection, edge: ElkExtend
 
 function pointsOf({ sections }: ElkExtendedEdge): Point[] {
   const { startPoint, bendPoints = [], endPoint } = sections![0]!;
-  return withCorners([startPoint, ...bendPoints, endPoint].map(({ x, y }) => ({ x: roundTenth(x), y: roundTenth(y) })));
+  return withCorners(
+    [startPoint, ...bendPoints, endPoint].map(({ x, y }) => ({ x: roundToTenth(x), y: roundToTenth(y) })),
+  );
 }
 
 function middleOf(points: readonly Point[]): Point {
-  const lines = points.slice(1).map((to, i) => ({ from: points[i]!, to }));
-  const length = ({ from, to }: (typeof lines)[number]): number => Math.abs(to.x - from.x) + Math.abs(to.y - from.y);
-  const { from, to } = lines.reduce((current, line) => (length(line) > length(current) ? line : current));
-  return { x: roundTenth((from.x + to.x) / 2), y: roundTenth((from.y + to.y) / 2) };
+  const segments = points.slice(1).map((to, i) => ({ from: points[i]!, to }));
+  const length = ({ from, to }: (typeof segments)[number]): number => Math.abs(to.x - from.x) + Math.abs(to.y - from.y);
+  const { from, to } = segments.reduce((current, line) => (length(line) > length(current) ? line : current));
+  return { x: roundToTenth((from.x + to.x) / 2), y: roundToTenth((from.y + to.y) / 2) };
 }
 
 /** ELK's arrows from a state to its ancestor may have a diagonal line. */
@@ -133,16 +135,16 @@ function withCorners(points: readonly Point[]): Point[] {
   return points.flatMap((point, index) => {
     const previousPoint = points[index - 1];
     if (previousPoint === undefined || previousPoint.x === point.x || previousPoint.y === point.y) return [point];
-    const y = roundTenth((previousPoint.y + point.y) / 2);
+    const y = roundToTenth((previousPoint.y + point.y) / 2);
     return [{ x: previousPoint.x, y }, { x: point.x, y }, point];
   });
 }
 
 function boxOf({ x, y, width, height }: { x?: number; y?: number; width?: number; height?: number }): ChartBox {
-  return { x: roundTenth(x!), y: roundTenth(y!), width: roundTenth(width!), height: roundTenth(height!) };
+  return { x: roundToTenth(x!), y: roundToTenth(y!), width: roundToTenth(width!), height: roundToTenth(height!) };
 }
 
 /** A tenth of a pixel: more digits are invisible and enlarge the files. */
-function roundTenth(value: number): number {
+function roundToTenth(value: number): number {
   return Math.round(value * 10) / 10;
 }

@@ -30,7 +30,7 @@ function bodyOf(chart: Statechart, number: number, indent: string): string[] {
       : regions.flat()),
     ...(leadsInside(chart, number)
       ? [
-          `${indent}state "anywhere in ${escapeText(stateName(chart, chart.states[number]!))}" as ${anywhereIn(chart, number)}`,
+          `${indent}state "anywhere in ${escapeText(stateName(chart, chart.states[number]!))}" as ${anyStatePlaceholder(chart, number)}`,
         ]
       : []),
     ...chart.transitions.flatMap((transition) => arrowsIn(chart, number, transition, indent)),
@@ -78,7 +78,7 @@ function arrowsIn(chart: Statechart, number: number, transition: StatechartTrans
     .map((target) => {
       const actions = transition.actions === undefined ? '' : ` / ${transition.actions.join(', ')}`;
       const label = escapeText(sentence(transitionWords(chart, transition)) + actions);
-      const from = source === number ? anywhereIn(chart, source) : idOf(chart, source);
+      const from = source === number ? anyStatePlaceholder(chart, source) : idOf(chart, source);
       return `${indent}${from} --> ${idOf(chart, target)} : ${label}`;
     });
 }
@@ -97,7 +97,7 @@ function leadsInside(chart: Statechart, number: number): boolean {
   );
 }
 
-function anywhereIn(chart: Statechart, number: number): string {
+function anyStatePlaceholder(chart: Statechart, number: number): string {
   return `${idOf(chart, number)}_anywhere`;
 }
 

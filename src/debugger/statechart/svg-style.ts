@@ -1,5 +1,5 @@
 /** The page sets the colours as `--chart-…`. */
-const light = {
+const lightPalette = {
   paper: '#ffffff',
   ink: '#1d2330',
   line: '#7a8499',
@@ -10,7 +10,7 @@ const light = {
   taken: '#c2410c',
   timer: '#8a5a00',
 };
-const dark: typeof light = {
+const darkPalette: typeof lightPalette = {
   paper: '#14171d',
   ink: '#e4e8f0',
   line: '#8a93a6',
@@ -23,14 +23,14 @@ const dark: typeof light = {
 };
 
 // The page's colours have precedence in both modes, therefore these are fallbacks.
-const colours = (fallbacks: typeof light): string =>
+const colours = (fallbacks: typeof lightPalette): string =>
   Object.entries(fallbacks)
     .map(([name, colour]) => `--c-${name}:var(--chart-${name},${colour})`)
     .join(';');
 
 export const svgStyle: string = `
-.statechart{${colours(light)};font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:12px}
-@media (prefers-color-scheme:dark){.statechart{${colours(dark)}}}
+.statechart{${colours(lightPalette)};font-family:system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:12px}
+@media (prefers-color-scheme:dark){.statechart{${colours(darkPalette)}}}
 .statechart .paper{fill:var(--c-paper)}
 .statechart text{fill:var(--c-ink)}
 .statechart .name{font-size:13px;font-weight:600}

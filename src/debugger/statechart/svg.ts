@@ -102,20 +102,20 @@ function renderTransition(
 }
 
 function arrowPaths(points: readonly Point[], texts: readonly ChartBox[] = []): string {
-  return `<path class="arrow" d="${cutPath(points, texts).map(pathData).join('')}"/><path class="head" d="${headData(points)}"/>`;
+  return `<path class="arrow" d="${cutPath(points, texts).map(pathData).join('')}"/><path class="head" d="${arrowHeadPath(points)}"/>`;
 }
 
 function pathData(points: readonly Point[]): string {
   return points.map(({ x, y }, index) => `${index === 0 ? 'M' : 'L'}${x} ${y}`).join('');
 }
 
-function headData(points: readonly Point[]): string {
-  const tip = points.at(-1)!;
+function arrowHeadPath(points: readonly Point[]): string {
+  const arrowTip = points.at(-1)!;
   const previousPoint = points.at(-2)!;
-  const length = Math.hypot(tip.x - previousPoint.x, tip.y - previousPoint.y) || 1;
-  const along = { x: (tip.x - previousPoint.x) / length, y: (tip.y - previousPoint.y) / length };
+  const length = Math.hypot(arrowTip.x - previousPoint.x, arrowTip.y - previousPoint.y) || 1;
+  const direction = { x: (arrowTip.x - previousPoint.x) / length, y: (arrowTip.y - previousPoint.y) / length };
   const arrowPoint = (distanceFromTip: number, offset: number) =>
-    `${tip.x - along.x * distanceFromTip - along.y * offset} ${tip.y - along.y * distanceFromTip + along.x * offset}`;
+    `${arrowTip.x - direction.x * distanceFromTip - direction.y * offset} ${arrowTip.y - direction.y * distanceFromTip + direction.x * offset}`;
   return `M${arrowPoint(0, 0)}L${arrowPoint(headLength, 4)}L${arrowPoint(headLength, -4)}Z`;
 }
 

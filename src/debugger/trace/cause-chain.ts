@@ -44,11 +44,11 @@ export function causeChain(recordList: RecordList, index: number, isLast?: (link
   const links: CauseLink[] = [];
   let currentIndex = index;
   while (links.length < maxLinks) {
-    const next = causeOf(recordList, currentIndex);
-    if (typeof next === 'string') return { links, origin: next };
-    links.push(next);
-    if (isLast?.(next) === true) return { links, origin: 'lost' };
-    currentIndex = next.index;
+    const nextLink = causeOf(recordList, currentIndex);
+    if (typeof nextLink === 'string') return { links, origin: nextLink };
+    links.push(nextLink);
+    if (isLast?.(nextLink) === true) return { links, origin: 'lost' };
+    currentIndex = nextLink.index;
   }
   return { links, origin: 'long' };
 }
@@ -76,7 +76,7 @@ function causeOf(recordList: RecordList, index: number): CauseLink | CauseOrigin
     case 'spawn':
       return record.parent === undefined ? 'start' : 'lost';
     case 'stop':
-      return endOf(recordList, record, index);
+      return causeOfEnd(recordList, record, index);
     case 'log':
       return causeOfEffectAction(recordList, record.actor, index);
     default:
@@ -99,30 +99,31 @@ function startOfTimer(
  */
 function causeOfEffectAction(recordList: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);
-  const reachedIndex = recordList.lastIndexAbout(effect, reaching, index);
+  const reachedIndex = recordList.lastIndexAbout(effect, reachingKinds, index);
   const isEntered = ({ from }: TraceRecord & { kind: 'transition' }): boolean => from !== '';
   const searchStart = (reachedIndex ?? -1) + 1;
-  const isFromOther = ({ from }: TraceRecord & { kind: 'event' }): boolean => !from.startsWith(`${owner}/`);
+  const isFromOtherActor = ({ from }: TraceRecord & { kind: 'event' }): boolean => !from.startsWith(`${owner}/`);
   const orderIndex =
-    owner === undefined ? undefined : findLast(recordList, owner, 'event', index, isFromOther, searchStart);
-  const entered =
+    owner === undefined ? undefined : findLast(recordList, owner, 'event', index, isFromOtherActor, searchStart);
+  const entryIndex =
     owner === undefined ? undefined : findLast(recordList, owner, 'transition', index, isEntered, searchStart);
-  if (orderIndex !== undefined && orderIndex > (entered ?? -1)) return linkAt(recordList, orderIndex, 'owner-received');
-  if (entered === undefined) return linkAt(recordList, reachedIndex, 'received');
+  if (orderIndex !== undefined && orderIndex > (entryIndex ?? -1))
+    return linkAt(recordList, orderIndex, 'owner-received');
+  if (entryIndex === undefined) return linkAt(recordList, reachedIndex, 'received');
   // An event that the owner sent to the effect during that transition is more specific than the state.
   if (
     reachedIndex !== undefined &&
-    causeIn(recordList.recordAt(reachedIndex)!) === causeIn(recordList.recordAt(entered)!)
+    causeSeqOf(recordList.recordAt(reachedIndex)!) === causeSeqOf(recordList.recordAt(entryIndex)!)
   ) {
     return linkAt(recordList, reachedIndex, 'received');
   }
-  return linkAt(recordList, entered, 'owner-state');
+  return linkAt(recordList, entryIndex, 'owner-state');
 }
 
 /** Kinds of records in which an effect receives an event or is spawned. */
-const reaching = ['event', 'spawn'] as const;
+const reachingKinds = ['event', 'spawn'] as const;
 
-function causeIn(record: TraceRecord): number | undefined {
+function causeSeqOf(record: TraceRecord): number | undefined {
   return 'cause' in record ? record.cause : undefined;
 }
 
@@ -132,16 +133,17 @@ function ownerOf(effect: string): string | undefined {
   return end < 0 ? undefined : effect.slice(0, end);
 }
 
-function endOf(
+function causeOfEnd(
   recordList: RecordList,
   { actor, status }: TraceRecord & { kind: 'stop' },
   index: number,
 ): CauseLink | CauseOrigin {
   const spawn = spawnOf(recordList, actor, index)?.record as (TraceRecord & { kind: 'spawn' }) | undefined;
-  const ender = status === 'stopped' ? spawn?.parent : actor;
+  const endingActor = status === 'stopped' ? spawn?.parent : actor;
   if (status !== 'stopped' && spawn !== undefined && spawn.machine === undefined)
     return causeOfEffectAction(recordList, actor, index);
-  const step = ender === undefined ? undefined : recordList.lastIndexAbout(ender, ['transition', 'step'], index);
+  const step =
+    endingActor === undefined ? undefined : recordList.lastIndexAbout(endingActor, ['transition', 'step'], index);
   return linkAt(recordList, step, 'ended-by');
 }
 

@@ -2,15 +2,16 @@ import { describe, expect, test } from 'vitest';
 import { eventBody } from '../../../test/fixtures/event-body.ts';
 import type { TraceBody, TraceRecord } from '../../runtime/trace/trace.ts';
 import { causeChain } from './cause-chain.ts';
-import { causePathOf, neighboursOf, nextInPath } from './cause-path.ts';
+import { causePathOf, neighboursOf, nextIndexInPath } from './cause-path.ts';
 import { foldChain } from './fold-chain.ts';
 import { RecordArray, type RecordList } from './record-list.ts';
 import { attemptsOf, describeFailures } from './retry-words.ts';
 
-function listOf(bodies: readonly TraceBody[]): RecordList & { ledTo(seq: number): readonly number[] } {
+function listOf(bodies: readonly TraceBody[]): RecordList & { consequencesOf(seq: number): readonly number[] } {
   const records = bodies.map((body, i): TraceRecord => ({ seq: i + 1, t: i, ...body }));
   return Object.assign(new RecordArray(records), {
-    ledTo: (seq: number) => records.flatMap((record, i) => ('cause' in record && record.cause === seq ? [i] : [])),
+    consequencesOf: (seq: number) =>
+      records.flatMap((record, i) => ('cause' in record && record.cause === seq ? [i] : [])),
   });
 }
 
@@ -38,11 +39,11 @@ describe('the path of causes and effects of a record', () => {
 
   test('can be visited in order, up to both ends', () => {
     const path = causePathOf(list, 5)!;
-    expect(nextInPath(path, 5, -1)).toBe(3);
-    expect(nextInPath(path, 5, 1)).toBe(7);
-    expect(nextInPath(path, 7, 1)).toBeUndefined();
+    expect(nextIndexInPath(path, 5, -1)).toBe(3);
+    expect(nextIndexInPath(path, 5, 1)).toBe(7);
+    expect(nextIndexInPath(path, 7, 1)).toBeUndefined();
     // The index need not be in the path.
-    expect(nextInPath(path, 4, -1)).toBe(3);
+    expect(nextIndexInPath(path, 4, -1)).toBe(3);
   });
 });
 

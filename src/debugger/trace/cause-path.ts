@@ -11,13 +11,13 @@ export interface CausePath {
 const limits = { found: 400, looked: 4_000 };
 
 export function neighboursOf(
-  recordList: RecordList & { ledTo(seq: number): readonly number[] },
+  recordList: RecordList & { consequencesOf(seq: number): readonly number[] },
   index: number,
 ): CausePath | undefined {
   const record = recordList.recordAt(index);
   if (record === undefined) return undefined;
   const causes = causeChain(recordList, index, () => true).links.map((link) => link.index);
-  const consequences = recordList.ledTo(record.seq);
+  const consequences = recordList.consequencesOf(record.seq);
   return {
     indexes: [...causes, index, ...consequences.slice(0, limits.found)],
     root: causes[0] ?? index,
@@ -44,7 +44,7 @@ export function causePathOf(recordList: RecordList, index: number): CausePath | 
 }
 
 /** `undefined` at the ends of the path. */
-export function nextInPath({ indexes }: CausePath, index: number, direction: 1 | -1): number | undefined {
+export function nextIndexInPath({ indexes }: CausePath, index: number, direction: 1 | -1): number | undefined {
   return direction === 1
     ? indexes.find((pathIndex) => pathIndex > index)
     : indexes.findLast((pathIndex) => pathIndex < index);

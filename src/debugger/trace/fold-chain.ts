@@ -16,7 +16,7 @@ const minSavedLines = 3;
 
 /** Merges consecutive repetitions that differ only in numbers. */
 export function foldChain(links: readonly CauseLink[]): ChainPart[] {
-  const signs = links.map(signOf);
+  const foldingKeys = links.map(foldingKeyOf);
   const chainParts: ChainPart[] = [];
   let singleLinks: CauseLink[] = [];
   const endSingle = (): void => {
@@ -24,7 +24,7 @@ export function foldChain(links: readonly CauseLink[]): ChainPart[] {
     singleLinks = [];
   };
   for (let linkIndex = 0; linkIndex < links.length; ) {
-    const { period, times } = repeatedFrom(signs, linkIndex);
+    const { period, times } = findRepetition(foldingKeys, linkIndex);
     if (times === 1) {
       singleLinks.push(links[linkIndex++]!);
       continue;
@@ -43,23 +43,26 @@ export function foldChain(links: readonly CauseLink[]): ChainPart[] {
 }
 
 /** Of two equal repetitions, the one with fewer steps is preferred. */
-function repeatedFrom(signs: readonly string[], start: number): { period: number; times: number } {
-  let bestFold = { period: 1, times: 1 };
+function findRepetition(foldingKeys: readonly string[], start: number): { period: number; times: number } {
+  let bestRepetition = { period: 1, times: 1 };
   let savedLines = minSavedLines - 1;
-  for (let period = 1; period <= maxPeriod && start + 2 * period <= signs.length; period++) {
+  for (let period = 1; period <= maxPeriod && start + 2 * period <= foldingKeys.length; period++) {
     let sameCount = 0;
-    while (signs[start + sameCount] !== undefined && signs[start + sameCount] === signs[start + sameCount + period])
+    while (
+      foldingKeys[start + sameCount] !== undefined &&
+      foldingKeys[start + sameCount] === foldingKeys[start + sameCount + period]
+    )
       sameCount++;
     const times = 1 + Math.floor(sameCount / period);
     if ((times - 1) * period > savedLines) {
       savedLines = (times - 1) * period;
-      bestFold = { period, times };
+      bestRepetition = { period, times };
     }
   }
-  return bestFold;
+  return bestRepetition;
 }
 
-function signOf({ how, record }: CauseLink): string {
+function foldingKeyOf({ how, record }: CauseLink): string {
   return [how, record.kind, ...partsOf(record).map(seriesOf)].join(' ');
 }
 

@@ -23,7 +23,7 @@ function linesIn(chunks: readonly string[]): string[] {
   const lines: string[] = [];
   for (const chunk of chunks) {
     splitter.push(chunk);
-    for (let line = splitter.next(); line !== undefined; line = splitter.next()) lines.push(line);
+    for (let line = splitter.nextLine(); line !== undefined; line = splitter.nextLine()) lines.push(line);
   }
   return [...lines, splitter.takeRemainder()];
 }
@@ -42,10 +42,10 @@ test('LineSplitter throws an error for an endless line', () => {
   const longChunk = 'x'.repeat(1024 * 1024);
   for (let length = 0; length < maxLineLength; length += longChunk.length) {
     splitter.push(longChunk);
-    expect(splitter.next()).toBeUndefined();
+    expect(splitter.nextLine()).toBeUndefined();
   }
   splitter.push('x');
-  expect(() => splitter.next()).toThrow(LineTooLong);
+  expect(() => splitter.nextLine()).toThrow(LineTooLong);
 });
 
 /** A trace file with a second line of this size in MiB. */

@@ -13,10 +13,10 @@ export class LineTooLong extends Error {
 export class LineSplitter {
   readonly #segments: string[] = [];
   #segment = '';
-  #from = 0;
+  #offset = 0;
   /** The pieces of an incomplete line are joined once. */
   #partialSegments: string[] = [];
-  #begunLength = 0;
+  #partialLength = 0;
 
   push(text: string): void {
     if (text !== '') this.#segments.push(text);
@@ -26,37 +26,37 @@ export class LineSplitter {
    * @returns `undefined` if the next line is incomplete
    * @throws LineTooLong when a line is longer than {@link maxLineLength}
    */
-  next(): string | undefined {
+  nextLine(): string | undefined {
     for (;;) {
-      const end = this.#segment.indexOf('\n', this.#from);
-      if (end !== -1) {
-        const line = this.#segment.slice(this.#from, end);
-        this.#from = end + 1;
+      const lineEnd = this.#segment.indexOf('\n', this.#offset);
+      if (lineEnd !== -1) {
+        const line = this.#segment.slice(this.#offset, lineEnd);
+        this.#offset = lineEnd + 1;
         if (this.#partialSegments.length === 0) return line;
         const completeLine = [...this.#partialSegments, line].join('');
         this.#partialSegments = [];
-        this.#begunLength = 0;
+        this.#partialLength = 0;
         return completeLine;
       }
-      if (this.#from < this.#segment.length) {
-        this.#partialSegments.push(this.#segment.slice(this.#from));
-        this.#begunLength += this.#segment.length - this.#from;
-        this.#from = this.#segment.length;
+      if (this.#offset < this.#segment.length) {
+        this.#partialSegments.push(this.#segment.slice(this.#offset));
+        this.#partialLength += this.#segment.length - this.#offset;
+        this.#offset = this.#segment.length;
       }
-      if (this.#begunLength > maxLineLength) throw new LineTooLong();
+      if (this.#partialLength > maxLineLength) throw new LineTooLong();
       const nextSegment = this.#segments.shift();
       if (nextSegment === undefined) return undefined;
       this.#segment = nextSegment;
-      this.#from = 0;
+      this.#offset = 0;
     }
   }
 
   takeRemainder(): string {
-    const text = this.#partialSegments.join('') + this.#segment.slice(this.#from);
+    const text = this.#partialSegments.join('') + this.#segment.slice(this.#offset);
     this.#segment = '';
-    this.#from = 0;
+    this.#offset = 0;
     this.#partialSegments = [];
-    this.#begunLength = 0;
+    this.#partialLength = 0;
     return text;
   }
 }

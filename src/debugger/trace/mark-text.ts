@@ -27,7 +27,7 @@ export function fillTemplate(template: string, fields: Fields): string {
       .split('|')
       .map((path) => fieldAt(fields, path))
       .find((value) => value !== undefined && value !== null);
-    if (countedNoun === undefined) return worded(value);
+    if (countedNoun === undefined) return valueText(value);
     const count = Array.isArray(value) ? value.length : 0;
     return `${count} ${countedNoun}${count === 1 ? '' : 's'}`;
   });
@@ -45,7 +45,7 @@ export function fieldAt(fields: unknown, path: string): unknown {
     );
 }
 
-function worded(value: unknown): string {
+function valueText(value: unknown): string {
   if (value === undefined || value === null) return 'unknown';
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(', ');
   return typeof value === 'object' ? JSON.stringify(value) : String(value);

@@ -24,7 +24,7 @@ export function formatCauses(record: TraceRecord, { links, origin }: CauseChain,
   let previousRecord = record;
   const steps = foldChain(links).flatMap((chainPart) => {
     const lines = chainPart.links.map((link) => {
-      const step = stepBack(link, previousRecord);
+      const step = causeText(link, previousRecord);
       previousRecord = link.record;
       return `${formatPosition(link.record, options)}  ← ${visibleLine(`${step}${recordText(link.record)}`)}`;
     });
@@ -65,18 +65,18 @@ const origins: Readonly<Record<CauseOrigin, string>> = {
   long: '… further causes are omitted.',
 };
 
-function stepBack({ how }: CauseLink, record: TraceRecord): string {
+function causeText({ how }: CauseLink, record: TraceRecord): string {
   if (how === 'cause' || how === 'timer-started' || how === 'ended-by') return stepsBack[how];
   const effect = record.kind === 'event' ? record.from : 'actor' in record ? record.actor : '';
   return `output of effect ${effect}, ${effectCauses[how]}: `;
 }
 
 export function formatPosition({ seq, t }: TraceRecord, { startedAt }: PrintOptions): string {
-  const time = startedAt === undefined ? t.toFixed(3).padStart(13) : clock(startedAt, t);
+  const time = startedAt === undefined ? t.toFixed(3).padStart(13) : clockText(startedAt, t);
   return `${String(seq).padStart(7)} ${time}`;
 }
 
-function clock(startedAt: string, t: number): string {
+function clockText(startedAt: string, t: number): string {
   const timeMs = Date.parse(startedAt) + t;
   return Number.isFinite(timeMs) && Math.abs(timeMs) < 8.64e15 ? new Date(timeMs).toISOString() : `${t.toFixed(3)} ms`;
 }
@@ -89,19 +89,19 @@ function recordText(record: TraceRecord): string {
     }
     case 'event': {
       const { type, ...otherFields } = record.event;
-      const undelivered = record.undelivered === true ? '  (not delivered: the actor had stopped)' : '';
-      return `${record.from} → ${record.to}: ${type}${payload(otherFields)}${undelivered}`;
+      const undeliveredText = record.undelivered === true ? '  (not delivered: the actor had stopped)' : '';
+      return `${record.from} → ${record.to}: ${type}${payload(otherFields)}${undeliveredText}`;
     }
     case 'timer-started':
       return `${record.actor}: timer ${record.timer} started: ${duration(record.ms)}${record.state === '' ? '' : ` in [${record.state}]`}`;
     case 'timer':
       return `${record.actor}: timer ${record.timer} elapsed`;
     case 'transition':
-      return `${record.actor}: [${record.from}] → [${record.to}] on ${trigger(record.on)}${changes(record.change)}`;
+      return `${record.actor}: [${record.from}] → [${record.to}] on ${triggerText(record.on)}${changesText(record.change)}`;
     case 'step':
-      return `${record.actor}: no state change, on ${trigger(record.on)}${changes(record.change)}`;
+      return `${record.actor}: no state change, on ${triggerText(record.on)}${changesText(record.change)}`;
     case 'unexpected':
-      return `${record.actor}: unexpected event ${trigger(record.on)} in [${record.state}]`;
+      return `${record.actor}: unexpected event ${triggerText(record.on)} in [${record.state}]`;
     case 'log':
       return `${record.actor} log ${record.level === 'info' ? '' : `(${record.level}) `}│ ${record.text}`;
     case 'effect':
@@ -112,11 +112,11 @@ function recordText(record: TraceRecord): string {
 }
 
 /** XState's name of an elapsed delay repeats the state that it belongs to. */
-function trigger(eventType: string): string {
+function triggerText(eventType: string): string {
   return eventType.replace(/^xstate\.after\.([^.]+)\..*$/, 'timer $1');
 }
 
-function changes(change: readonly ContextChange[] | undefined): string {
+function changesText(change: readonly ContextChange[] | undefined): string {
   if (!Array.isArray(change) || change.length === 0) return '';
   const texts = (change as readonly ContextChange[]).map(({ path, ...otherFields }) => {
     const field = path === '' ? 'context' : String(path).replace(/^\//, '');

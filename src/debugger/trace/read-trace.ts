@@ -53,7 +53,7 @@ export const standardInput = '-';
  */
 export async function openTrace(path: string): Promise<TraceReading> {
   const traceParts =
-    path === standardInput ? [await TraceFilePart.begin('standard input', process.stdin)] : await openParts(path);
+    path === standardInput ? [await TraceFilePart.open('standard input', process.stdin)] : await openParts(path);
   return {
     header: traceParts[0]!.header,
     files: traceParts.map((tracePart) => tracePart.name),
@@ -82,35 +82,40 @@ async function closeAll(traceParts: readonly { close: () => Promise<unknown> }[]
 }
 
 /** A program may rotate the file between the attempts to open both parts. */
-const maxTries = 5;
-const betweenTriesMs = 10;
+const maxAttempts = 5;
+const retryDelayMs = 10;
 
 async function openParts(path: string): Promise<TraceFilePart[]> {
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     const newestFile = await openFile(path);
-    const rotated = existsSync(`${path}.1`) ? await openFile(`${path}.1`) : undefined;
-    const isRotated = rotated !== undefined && (await isSameFile(newestFile, rotated));
-    if (isRotated && tries < maxTries) {
-      await closeAll([newestFile, rotated]);
-      await sleep(betweenTriesMs);
+    const rotatedFile = existsSync(`${path}.1`) ? await openFile(`${path}.1`) : undefined;
+    const isRotated = rotatedFile !== undefined && (await isSameFile(newestFile, rotatedFile));
+    if (isRotated && attempt < maxAttempts) {
+      await closeAll([newestFile, rotatedFile]);
+      await sleep(retryDelayMs);
       continue;
     }
     let newestPart: TraceFilePart;
     try {
-      newestPart = await beginPart(path, newestFile);
+      newestPart = await openPart(path, newestFile);
     } catch (error) {
-      await rotated?.close();
+      await rotatedFile?.close();
       throw error;
     }
-    const olderTracePart = rotated === undefined ? undefined : await olderPart(`${path}.1`, rotated, newestPart.header);
+    const olderTracePart =
+      rotatedFile === undefined ? undefined : await openRotatedPart(`${path}.1`, rotatedFile, newestPart.header);
     return olderTracePart === undefined ? [newestPart] : [olderTracePart, newestPart];
   }
 }
 
 /** The rotated part of this run. That of an older run may have another format. */
-async function olderPart(name: string, file: FileHandle, header: TraceHeader): Promise<TraceFilePart | undefined> {
+async function openRotatedPart(
+  name: string,
+  file: FileHandle,
+  header: TraceHeader,
+): Promise<TraceFilePart | undefined> {
   try {
-    const candidatePart = await beginPart(name, file);
+    const candidatePart = await openPart(name, file);
     if (isSameRun(candidatePart.header, header)) return candidatePart;
     await candidatePart.close();
   } catch (error) {
@@ -119,9 +124,9 @@ async function olderPart(name: string, file: FileHandle, header: TraceHeader): P
   return undefined;
 }
 
-async function beginPart(name: string, file: FileHandle): Promise<TraceFilePart> {
+async function openPart(name: string, file: FileHandle): Promise<TraceFilePart> {
   try {
-    return await TraceFilePart.begin(name, file.createReadStream({ encoding: 'utf8', highWaterMark: 256 * 1024 }));
+    return await TraceFilePart.open(name, file.createReadStream({ encoding: 'utf8', highWaterMark: 256 * 1024 }));
   } catch (error) {
     await file.close().catch(() => {});
     throw error instanceof ChartpilotError ? error : unreadableFile(name, error);
@@ -137,8 +142,8 @@ async function openFile(path: string): Promise<FileHandle> {
 }
 
 async function isSameFile(a: FileHandle, b: FileHandle): Promise<boolean> {
-  const [aStat, other] = await Promise.all([a.stat(), b.stat()]);
-  return aStat.ino === other.ino && aStat.dev === other.dev;
+  const [firstStat, secondStat] = await Promise.all([a.stat(), b.stat()]);
+  return firstStat.ino === secondStat.ino && firstStat.dev === secondStat.dev;
 }
 
 function unreadableFile(path: string, cause: unknown): ChartpilotError {
@@ -146,15 +151,15 @@ function unreadableFile(path: string, cause: unknown): ChartpilotError {
   return new ChartpilotError('FILE_UNREADABLE', `${path}: ${reason}`, { cause, fields: { path } });
 }
 
-/** @param endTime number of the last record */
+/** @param lastSeq number of the last record */
 export async function readRecords(
   records: AsyncIterable<TraceRecord>,
-  endTime = Number.POSITIVE_INFINITY,
+  lastSeq = Number.POSITIVE_INFINITY,
 ): Promise<RecordArray> {
   const recordList: TraceRecord[] = [];
   for await (const record of records) {
     recordList.push(record);
-    if (record.seq >= endTime) break;
+    if (record.seq >= lastSeq) break;
   }
   return new RecordArray(recordList);
 }

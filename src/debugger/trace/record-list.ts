@@ -62,15 +62,15 @@ export class RecordedRun extends RecordArray {
 
 /**
  * @returns `length` if `isBehind` is false for all indexes
- * @param isBehind must be true for all indexes after the first
+ * @param isAfter must be true for all indexes after the first
  */
-export function firstIndex(length: number, isBehind: (index: number) => boolean): number {
+export function firstIndex(length: number, isAfter: (index: number) => boolean): number {
   let lowIndex = 0;
   let highIndex = length;
   while (lowIndex < highIndex) {
-    const middle = (lowIndex + highIndex) >>> 1;
-    if (isBehind(middle)) highIndex = middle;
-    else lowIndex = middle + 1;
+    const middleIndex = (lowIndex + highIndex) >>> 1;
+    if (isAfter(middleIndex)) highIndex = middleIndex;
+    else lowIndex = middleIndex + 1;
   }
   return lowIndex;
 }

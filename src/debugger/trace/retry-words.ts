@@ -49,16 +49,19 @@ export function attemptsOf(chainPart: ChainPart, spanInWords: (ms: number) => st
 }
 
 function attemptOf(links: readonly CauseLink[]): number | undefined {
-  return first(links, (record) =>
+  return firstValue(links, (record) =>
     record.kind === 'event' && typeof record.event.attempt === 'number' ? record.event.attempt : undefined,
   );
 }
 
 function pauseOf(links: readonly CauseLink[]): number | undefined {
-  return first(links, (record) => (record.kind === 'timer-started' ? record.ms : undefined));
+  return firstValue(links, (record) => (record.kind === 'timer-started' ? record.ms : undefined));
 }
 
-function first(links: readonly CauseLink[], value: (record: TraceRecord) => number | undefined): number | undefined {
+function firstValue(
+  links: readonly CauseLink[],
+  value: (record: TraceRecord) => number | undefined,
+): number | undefined {
   for (const { record } of links) {
     const fieldValue = value(record);
     if (fieldValue !== undefined) return fieldValue;

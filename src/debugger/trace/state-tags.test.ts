@@ -28,7 +28,7 @@ test.each([
 test('StateTags returns the tags of states of a known machine, and none for an unknown machine', () => {
   expect([...tags.tagsOf('two', 'open')]).toEqual([]);
   expect(tags.tagsOf(undefined, 'open').size).toBe(0);
-  expect(tags.knows('one', 'draining')).toBe(true);
-  expect(tags.knows('one', 'ending')).toBe(false);
-  expect(tags.knows('two', 'draining')).toBe(false);
+  expect(tags.isKnownTag('one', 'draining')).toBe(true);
+  expect(tags.isKnownTag('one', 'ending')).toBe(false);
+  expect(tags.isKnownTag('two', 'draining')).toBe(false);
 });

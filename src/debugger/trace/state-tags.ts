@@ -25,7 +25,7 @@ export class StateTags {
     return regions.length === 1 ? regions[0]! : new Set(regions.flatMap((tags) => [...tags]));
   }
 
-  knows(machine: string, tag: string): boolean {
+  isKnownTag(machine: string, tag: string): boolean {
     return [...(this.#tags.get(machine)?.values() ?? [])].some((tags) => tags.has(tag));
   }
 }

@@ -34,7 +34,7 @@ export async function printTrace(
   const actors = options.actor?.map(patternOf);
   const openedTrace = await openTrace(path);
   if (options.why !== undefined) {
-    await out(await whyText(path, options.why, openedTrace, options));
+    await out(await causesText(path, options.why, openedTrace, options));
     return;
   }
   const print = printOptions(openedTrace.header, options);
@@ -49,7 +49,7 @@ export async function printTrace(
     if (record.seq < from) continue;
     if (record.seq > to) break;
     if (kinds?.has(record.kind) === false) continue;
-    if (actors !== undefined && !namesOf(record).some((name) => matchesAny(actors, name))) continue;
+    if (actors !== undefined && !namesOf(record).some((name) => matchesAnyPattern(actors, name))) continue;
     printedCount++;
     await out(options.format === 'json' ? formatTraceLine(record) : `${formatRecord(record, print)}\n`);
   }
@@ -57,28 +57,28 @@ export async function printTrace(
   for (const line of incompleteLineWarnings(openedTrace)) error(`${line}\n`);
 }
 
-async function whyText(
+async function causesText(
   path: string,
   seq: number,
   { header, records }: { header: TraceHeader; records: AsyncIterable<TraceRecord> },
   options: TraceCommandOptions,
 ): Promise<string> {
-  const list = await readRecords(records, seq);
-  const index = list.indexOf(seq);
+  const recordList = await readRecords(records, seq);
+  const index = recordList.indexOf(seq);
   if (index === undefined) {
-    const [first, lastRecord] = [list.recordAt(0), list.recordAt(list.length - 1)];
+    const [firstRecord, lastRecord] = [recordList.recordAt(0), recordList.recordAt(recordList.length - 1)];
     const hasMatch =
-      first === undefined
+      firstRecord === undefined
         ? 'has none'
         : lastRecord!.seq > seq
-          ? `starts with ${first.seq}`
-          : `has ${first.seq} to ${lastRecord!.seq}`;
+          ? `starts with ${firstRecord.seq}`
+          : `has ${firstRecord.seq} to ${lastRecord!.seq}`;
     throw new ChartpilotError('FLAG_INVALID', `--why ${seq}: no such record; ${path} ${hasMatch}`, {
       fields: { path: '--why', got: String(seq) },
     });
   }
-  const record = list.recordAt(index)!;
-  const chain = causeChain(list, index);
+  const record = recordList.recordAt(index)!;
+  const chain = causeChain(recordList, index);
   if (options.format === 'text') {
     return `${formatCauses(record, chain, printOptions(header, options)).join('\n')}\n`;
   }
@@ -104,7 +104,7 @@ function namesOf(record: TraceRecord): string[] {
   return record.kind === 'spawn' && record.parent !== undefined ? [record.actor, record.parent] : [record.actor];
 }
 
-function matchesAny(patterns: readonly NamePattern[], actor: string): boolean {
+function matchesAnyPattern(patterns: readonly NamePattern[], actor: string): boolean {
   const path = actor.split('/');
   return path.some((_, i) =>
     patterns.some((pattern) => matchName(pattern, path.slice(0, i + 1).join('/')) !== undefined),

@@ -1,23 +1,23 @@
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { TraceLine } from '../../runtime/trace/trace.ts';
 
-export type Form = (value: unknown) => boolean;
-export type FieldForms = Readonly<Record<string, Form>>;
+export type ValueCheck = (value: unknown) => boolean;
+export type FieldForms = Readonly<Record<string, ValueCheck>>;
 
-const text: Form = (value) => typeof value === 'string';
+const text: ValueCheck = (value) => typeof value === 'string';
 /** JSON can contain an infinite number as `1e999`, which no time axis can show. */
-const number: Form = Number.isFinite;
-const acceptAny: Form = () => true;
+const number: ValueCheck = Number.isFinite;
+const acceptAny: ValueCheck = () => true;
 
 const maxPointerLevels = 500;
-const pointer: Form = (value) =>
+const pointer: ValueCheck = (value) =>
   typeof value === 'string' && value.split('/', maxPointerLevels + 2).length <= maxPointerLevels + 1;
 
-function optionalForm(form: Form): Form {
+function optionalForm(form: ValueCheck): ValueCheck {
   return (value) => value === undefined || form(value);
 }
 
-function listForm(form: Form): Form {
+function listForm(form: ValueCheck): ValueCheck {
   return (value) => Array.isArray(value) && value.every(form);
 }
 
@@ -25,11 +25,11 @@ function isBoolean(value: unknown): boolean {
   return typeof value === 'boolean';
 }
 
-function oneOf(...allowedValues: readonly string[]): Form {
+function oneOf(...allowedValues: readonly string[]): ValueCheck {
   return (value) => typeof value === 'string' && allowedValues.includes(value);
 }
 
-function record(fields: FieldForms): Form {
+function record(fields: FieldForms): ValueCheck {
   const entries = Object.entries(fields);
   return (value) =>
     typeof value === 'object' &&
@@ -103,10 +103,10 @@ const machineFields = record({
   ),
   timeline: optionalForm(timeline),
 });
-const machine: Form = (value) => machineFields(value) && isConsistent(value as Statechart);
+const machine: ValueCheck = (value) => machineFields(value) && isConsistentStatechart(value as Statechart);
 
 /** Each state must follow its parent, so that there are no cycles. */
-function isConsistent({ states, transitions }: Statechart): boolean {
+function isConsistentStatechart({ states, transitions }: Statechart): boolean {
   const isPlace = (stateIndex: number, end = states.length): boolean =>
     Number.isInteger(stateIndex) && stateIndex >= 0 && stateIndex < end;
   return (
@@ -127,8 +127,8 @@ const livingActor = record({
   spawnedAt: number,
 });
 
-const stamp: FieldForms = { seq: number, t: number };
-const causedFields: FieldForms = { ...stamp, cause: optionalForm(number) };
+const stampFields: FieldForms = { seq: number, t: number };
+const causedFields: FieldForms = { ...stampFields, cause: optionalForm(number) };
 const step: FieldForms = {
   ...causedFields,
   actor: text,
@@ -158,7 +158,7 @@ export const formOf: Readonly<Record<TraceLine['kind'], FieldForms>> = {
   spawn: { ...causedFields, actor: text, parent: optionalForm(text), machine: optionalForm(text) },
   event: { ...causedFields, from: text, to: text, event: record({ type: text }) },
   'timer-started': { ...causedFields, actor: text, timer: text, state: text, ms: number },
-  timer: { ...stamp, actor: text, timer: text },
+  timer: { ...stampFields, actor: text, timer: text },
   transition: { ...step, from: text, to: text },
   step,
   effect: { ...causedFields, actor: text, effect: text },
@@ -170,5 +170,5 @@ export const formOf: Readonly<Record<TraceLine['kind'], FieldForms>> = {
     during: optionalForm(number),
   },
   unexpected: { ...causedFields, actor: text, on: text, state: text },
-  log: { ...stamp, actor: text, level: text, component: optionalForm(text), text },
+  log: { ...stampFields, actor: text, level: text, component: optionalForm(text), text },
 };

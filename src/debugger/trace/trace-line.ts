@@ -17,34 +17,34 @@ export class TraceLineReader {
   #steps: readonly VersionStep[] = [];
 
   /** Whether the lines are of the current version; true before the header was read. */
-  get isOfThisVersion(): boolean {
+  get isCurrentVersion(): boolean {
     return this.#steps.length === 0;
   }
 
   /** @returns a text that describes the error, if the line is invalid */
   read(text: string): TraceLine | string {
-    const line = objectIn(text);
+    const line = parseObject(text);
     if (typeof line === 'string') return line;
     if (line.kind === 'header' && typeof line.version === 'number') {
       const steps = stepsFrom(line.version);
-      if (steps === undefined) return otherVersion(line.version);
+      if (steps === undefined) return unsupportedVersionText(line.version);
       this.#steps = steps;
     }
     return checkRecord(this.#steps.reduce((converted, step) => step(converted), line));
   }
 }
 
-export function otherVersion(version: number): string {
+export function unsupportedVersionText(version: number): string {
   return `unsupported format version ${version}, supported are 1 to ${traceVersion}; use the chartpilot release that wrote the trace`;
 }
 
 /** The line must be of the current version. @returns a description of the error, if the line is invalid */
 export function parseTraceLine(text: string): TraceLine | string {
-  const line = objectIn(text);
+  const line = parseObject(text);
   return typeof line === 'string' ? line : checkRecord(line);
 }
 
-function objectIn(text: string): RawLine | string {
+function parseObject(text: string): RawLine | string {
   let line: unknown;
   try {
     line = JSON.parse(text);
@@ -53,22 +53,22 @@ function objectIn(text: string): RawLine | string {
   }
   if (typeof line !== 'object' || line === null) return 'the line is not a JSON object';
   // Each level has a bracket at both ends, so short lines need no check.
-  if (text.length > 2 * maxDepth && isDeeper(line)) return `the record is nested deeper than ${maxDepth} levels`;
+  if (text.length > 2 * maxDepth && exceedsMaxDepth(line)) return `the record is nested deeper than ${maxDepth} levels`;
   return line as RawLine;
 }
 
 function checkRecord(record: RawLine): TraceLine | string {
   const fields = checkByKind.get(String(record.kind));
   if (fields === undefined) return `unknown record kind ${shorten(JSON.stringify(record.kind) ?? 'undefined')}`;
-  for (const [field, hasForm] of fields) {
-    if (!hasForm(record[field]))
+  for (const [field, isValid] of fields) {
+    if (!isValid(record[field]))
       return `invalid field '${field}' of the ${record.kind} record: ${valueText(record[field])}`;
   }
   return record as unknown as TraceLine;
 }
 
 /** Recursion would exceed the stack for deep values. */
-function isDeeper(value: object): boolean {
+function exceedsMaxDepth(value: object): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {
     level = level.flatMap((container) =>

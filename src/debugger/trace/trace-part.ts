@@ -15,16 +15,16 @@ export class TraceFilePart {
 
   private constructor(name: string, text: AsyncIterable<string | Buffer>) {
     this.name = name;
-    this.#lineSource = linesOf(text, (reason) => this.invalid(reason, this.#lineNumber + 1));
+    this.#lineSource = linesOf(text, (reason) => this.invalidLineError(reason, this.#lineNumber + 1));
   }
 
   /** @throws ChartpilotError TRACE_INVALID if the header is missing, or of an unsupported version */
-  static async begin(name: string, text: AsyncIterable<string | Buffer>): Promise<TraceFilePart> {
+  static async open(name: string, text: AsyncIterable<string | Buffer>): Promise<TraceFilePart> {
     const tracePart = new TraceFilePart(name, text);
     try {
-      const { value: first } = await tracePart.#lineSource.next();
+      const { value: firstLine } = await tracePart.#lineSource.next();
       tracePart.#lineNumber = 1;
-      tracePart.#header = tracePart.#readHeader(first?.text);
+      tracePart.#header = tracePart.#readHeader(firstLine?.text);
     } catch (error) {
       await tracePart.close();
       throw error;
@@ -49,30 +49,32 @@ export class TraceFilePart {
       if (text === '') continue;
       const line = this.#reader.read(text);
       if (typeof line === 'string') {
-        if (incompleteLine !== undefined) throw this.invalid(incompleteLine.why, incompleteLine.line);
+        if (incompleteLine !== undefined) throw this.invalidLineError(incompleteLine.why, incompleteLine.line);
         // Valid JSON was written completely, so an invalid record is an error. So is a line that does not begin like a
         // record.
-        if (isComplete && (line !== notJson || !'{"'.startsWith(text.slice(0, 2)))) throw this.invalid(line);
+        if (isComplete && (line !== notJson || !'{"'.startsWith(text.slice(0, 2)))) throw this.invalidLineError(line);
         incompleteLine = { line: this.#lineNumber, why: line };
         continue;
       }
       if (line.kind === 'header') {
-        if (!isSameRun(this.header, line)) throw this.invalid('second header: another run starts here; split the file');
+        if (!isSameRun(this.header, line))
+          throw this.invalidLineError('second header: another run starts here; split the file');
         continue;
       }
-      if (line.seq <= lastSeq) throw this.invalid(`records out of order: record ${line.seq} follows record ${lastSeq}`);
+      if (line.seq <= lastSeq)
+        throw this.invalidLineError(`records out of order: record ${line.seq} follows record ${lastSeq}`);
       if (incompleteLine !== undefined) {
-        if (line.seq === lastSeq + 1) throw this.invalid(incompleteLine.why, incompleteLine.line);
-        this.#leaveOut(incompleteLine.line);
+        if (line.seq === lastSeq + 1) throw this.invalidLineError(incompleteLine.why, incompleteLine.line);
+        this.#recordIncompleteLine(incompleteLine.line);
         incompleteLine = undefined;
       }
       lastSeq = line.seq;
       yield line;
     }
-    if (incompleteLine !== undefined) this.#leaveOut(incompleteLine.line);
+    if (incompleteLine !== undefined) this.#recordIncompleteLine(incompleteLine.line);
   }
 
-  invalid(reason: string, line = this.#lineNumber): ChartpilotError {
+  invalidLineError(reason: string, line = this.#lineNumber): ChartpilotError {
     return new ChartpilotError('TRACE_INVALID', `${this.name}:${line}: ${reason}`, {
       fields: { path: this.name, line },
     });
@@ -82,16 +84,16 @@ export class TraceFilePart {
     return this.#lineSource.return(undefined);
   }
 
-  #leaveOut(line: number): void {
+  #recordIncompleteLine(line: number): void {
     this.cutOff.push(`${this.name}:${line}`);
   }
 
   #readHeader(text: string | undefined): TraceHeader {
-    if (text === undefined) throw this.invalid('empty file');
+    if (text === undefined) throw this.invalidLineError('empty file');
     const line = this.#reader.read(text);
-    if (typeof line === 'string') throw this.invalid(`expected a trace header in the first line: ${line}`);
+    if (typeof line === 'string') throw this.invalidLineError(`expected a trace header in the first line: ${line}`);
     if (line.kind !== 'header')
-      throw this.invalid(`expected a trace header in the first line, got a record of kind ${line.kind}`);
+      throw this.invalidLineError(`expected a trace header in the first line, got a record of kind ${line.kind}`);
     return line;
   }
 }
@@ -106,18 +108,18 @@ export async function* linesOf(
   refusal: (why: string) => Error,
 ): AsyncGenerator<Line> {
   const decoder = new TextDecoder();
-  const lines = new LineSplitter();
-  const next = (): string | undefined => {
+  const lineSplitter = new LineSplitter();
+  const takeLine = (): string | undefined => {
     try {
-      return lines.next();
+      return lineSplitter.nextLine();
     } catch (error) {
       throw error instanceof LineTooLong ? refusal(error.message) : error;
     }
   };
   for await (const chunk of text) {
-    lines.push(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }));
-    for (let line = next(); line !== undefined; line = next()) yield { text: line, isComplete: true };
+    lineSplitter.push(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }));
+    for (let line = takeLine(); line !== undefined; line = takeLine()) yield { text: line, isComplete: true };
   }
-  const partialLine = lines.takeRemainder();
+  const partialLine = lineSplitter.takeRemainder();
   if (partialLine !== '') yield { text: partialLine, isComplete: false };
 }

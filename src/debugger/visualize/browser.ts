@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
-import { findInPath } from '../../runtime/files/executable.ts';
+import { findExecutable } from '../../runtime/files/executable.ts';
 
 /** @returns whether a program was found that opens an address */
 export function openInBrowser(address: string, env: NodeJS.ProcessEnv = process.env): boolean {
   const opener = process.platform === 'darwin' ? 'open' : 'xdg-open';
-  const program = findInPath(opener, env);
+  const program = findExecutable(opener, env);
   if (program === undefined) return false;
   const child = spawn(program, [address], { env, stdio: 'ignore', detached: true });
   child.on('error', () => {});

@@ -50,12 +50,16 @@ export async function drawDiagram(
     );
   } else if (machine === undefined) {
     output.out(
-      recordedMachines === undefined ? listOwn() : recordedMachines.map(({ id }) => `${visibleLine(id)}\n`).join(''),
+      recordedMachines === undefined
+        ? listOwnMachines()
+        : recordedMachines.map(({ id }) => `${visibleLine(id)}\n`).join(''),
     );
   } else {
     const chart = await chartNamed(machine, recordedMachines, options);
     const text =
-      recordedMachines === undefined ? await textOf(chart, options.format) : await textApart(chart, options.format);
+      recordedMachines === undefined
+        ? await textOf(chart, options.format)
+        : await renderInThread(chart, options.format);
     if (options.output === undefined) output.out(text);
     else writeOutput('--output', options.output, text);
   }
@@ -87,7 +91,7 @@ async function ownCharts(): Promise<Statechart[]> {
   return (await Promise.all(namedMachines.map(({ load }) => load()))).map(statechartOf);
 }
 
-function listOwn(): string {
+function listOwnMachines(): string {
   const maxNameLength = Math.max(...namedMachines.map(({ name }) => name.length));
   return namedMachines.map(({ name, file }) => `${name.padEnd(maxNameLength)}  ${file}\n`).join('');
 }
@@ -99,7 +103,7 @@ async function textOf(chart: Statechart, format: DiagramCommandOptions['format']
 }
 
 /** A machine of a trace is untrusted, so it is drawn in a thread with limits. */
-async function textApart(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {
+async function renderInThread(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {
   return format === 'json' ? textOf(chart, format) : visibleText(await drawOutput(format, chart));
 }
 

@@ -19,9 +19,11 @@ async function resultOf({ output, chart }: DrawingOrder): Promise<DrawingResult>
   }
 }
 
-type Maker<What extends keyof Drawings> = (chart: DrawingOrder['chart']) => Drawings[What] | Promise<Drawings[What]>;
+type DrawFunction<What extends keyof Drawings> = (
+  chart: DrawingOrder['chart'],
+) => Drawings[What] | Promise<Drawings[What]>;
 
-const makers: { readonly [What in keyof Drawings]: Maker<What> } = {
+const makers: { readonly [What in keyof Drawings]: DrawFunction<What> } = {
   pictures: drawMachine,
   svg: chartOf,
   mermaid: formatMermaid,

@@ -25,7 +25,7 @@ test('DrawingThread stops drawing a machine at the time limit, and draws the nex
     expect(tickCount).toBeGreaterThan(5);
   } finally {
     clearInterval(ticker);
-    thread.end();
+    thread.stop();
   }
   expect(await drawOutput('svg', light)).toContain('data-machine="light"');
 });
@@ -36,7 +36,7 @@ test('DrawingThread limits the time for all machines of a trace', async () => {
   expect(await thread.draw('svg', light)).toEqual({
     failed: 'time limit reached: 0.1 s for all machines of a trace',
   });
-  thread.end();
+  thread.stop();
 });
 
 const row = (length: number): Statechart['states'] =>

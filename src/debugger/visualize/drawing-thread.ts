@@ -49,7 +49,7 @@ export class DrawingThread {
     return (await this.#requestDrawing({ output, chart })) as DrawingResult<What>;
   }
 
-  end(): void {
+  stop(): void {
     void this.#worker?.terminate();
     this.#worker = undefined;
   }
@@ -62,11 +62,11 @@ export class DrawingThread {
     const startedAt = performance.now();
     const { promise, resolve } = Promise.withResolvers<DrawingResult>();
     const onBroken = (error: unknown): void => {
-      this.end();
+      this.stop();
       resolve({ failed: `layout failed: ${messageOf(error)}` });
     };
     const limit = setTimeout(() => {
-      this.end();
+      this.stop();
       resolve({ failed: `time limit reached: ${machineMs / 1_000} s for a machine` });
     }, machineMs);
     const worker = this.#worker ?? startWorker();
@@ -95,7 +95,7 @@ export async function drawOutput<What extends keyof Drawings>(
       hint: 'use --format json for its definition',
     });
   } finally {
-    thread.end();
+    thread.stop();
   }
 }
 
@@ -106,8 +106,8 @@ function startWorker(): Worker {
 }
 
 function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits): string | undefined {
-  const limitError = (noun: string, count: number, maxCount: number): string | undefined =>
-    count > maxCount ? `it has ${count} ${noun}, the limit is ${maxCount}` : undefined;
+  const limitError = (unitName: string, count: number, maxCount: number): string | undefined =>
+    count > maxCount ? `it has ${count} ${unitName}, the limit is ${maxCount}` : undefined;
   const arrows = transitions.reduce((sum, { targets }) => sum + Math.max(1, targets.length), 0);
   return (
     (states.length === 0 ? 'it has no states' : undefined) ??

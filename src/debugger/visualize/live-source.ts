@@ -53,7 +53,7 @@ async function request(
   const { runDir } = options;
   // A restarted program has another token.
   const connection = await connectToProgram(address, runDir === undefined ? {} : { runDir }).catch((error: unknown) => {
-    throw unreachable(address, error);
+    throw unreachableError(address, error);
   });
   const token = options.token ?? connection.token;
   const clientRequest = get({
@@ -73,15 +73,16 @@ async function request(
   try {
     [response] = (await once(clientRequest, 'response')) as [IncomingMessage];
   } catch (error) {
-    throw unreachable(address, error);
+    throw unreachableError(address, error);
   } finally {
     clearTimeout(limit);
   }
-  if (response.statusCode !== 200) throw await refusal(response, address, { token, rejected: connection.rejected });
+  if (response.statusCode !== 200)
+    throw await responseError(response, address, { token, rejected: connection.rejected });
   return response;
 }
 
-function unreachable(address: LiveAddress, error: unknown): ChartpilotError {
+function unreachableError(address: LiveAddress, error: unknown): ChartpilotError {
   return new ChartpilotError('REQUEST_FAILED', `${formatLiveAddress(address)}: ${messageOf(error)}`, {
     hint: 'check that the program runs, and that this is its port (--statusPort of pilot-agent, --monitoringAddr of pilot-discovery)',
     cause: error,
@@ -92,7 +93,7 @@ interface TokenSearchResult extends Pick<ProgramConnection, 'rejected'> {
   readonly token: string | undefined;
 }
 
-async function refusal(
+async function responseError(
   response: IncomingMessage,
   address: LiveAddress,
   search: TokenSearchResult,
@@ -133,16 +134,16 @@ async function firstLine(trace: IncomingMessage, address: string): Promise<Trace
 /** The text has a limit, because any server may use the port. */
 async function firstText(trace: IncomingMessage, address: string): Promise<string | LineTooLong> {
   trace.setEncoding('utf8');
-  const lines = new LineSplitter();
+  const lineSplitter = new LineSplitter();
   try {
     for await (const chunk of trace as AsyncIterable<string>) {
-      lines.push(chunk);
-      const line = lines.next();
+      lineSplitter.push(chunk);
+      const line = lineSplitter.nextLine();
       if (line !== undefined) return line;
     }
   } catch (error) {
     if (error instanceof LineTooLong) return error;
     throw new ChartpilotError('REQUEST_FAILED', `${address}: ${messageOf(error)}`, { hint: portHint, cause: error });
   }
-  return lines.takeRemainder();
+  return lineSplitter.takeRemainder();
 }

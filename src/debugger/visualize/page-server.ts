@@ -6,8 +6,13 @@ import type { AddressInfo, Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { ChartpilotError, explainError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
-import { isFollowedLink, isSameSecret, isSentByOwnPage, whyForeign } from '../../runtime/trace/debugger-access.ts';
-import { type Described, describePath, type Session, type Source, sourcesPath } from '../page-data.ts';
+import {
+  foreignCallerReason,
+  isFollowedLink,
+  isSameSecret,
+  isSentByOwnPage,
+} from '../../runtime/trace/debugger-access.ts';
+import { describePath, type Session, type Source, sourcesPath, type TraceDescription } from '../page-data.ts';
 import { machinesForm } from '../trace/trace-form.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
 import { Sessions } from './page-session.ts';
@@ -73,7 +78,7 @@ const contentTypes: Readonly<Record<keyof PageFiles, string>> = {
   'page.css': 'text/css; charset=utf-8',
 };
 
-function isOpenToAll(name: string): boolean {
+function isPublicPath(name: string): boolean {
   return name === '' || isPageFile(name);
 }
 
@@ -98,7 +103,7 @@ class Pages {
   readonly #files: PageFiles;
   readonly #sources: readonly PageSource[];
   readonly #sessions: Sessions;
-  #opening: string | undefined;
+  #openingToken: string | undefined;
 
   constructor(token: string, files: PageFiles, sources: readonly PageSource[], sessions: Sessions) {
     this.#token = token;
@@ -109,8 +114,8 @@ class Pages {
 
   /** Invalidates the previous opening address. */
   newOpening(): string {
-    this.#opening = randomBytes(24).toString('base64url');
-    return this.#opening;
+    this.#openingToken = randomBytes(24).toString('base64url');
+    return this.#openingToken;
   }
 
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -118,43 +123,43 @@ class Pages {
     const { method = '', headers, socket: peer } = request;
     const [path = '/'] = (request.url ?? '/').split('?', 1);
     const caller = { method, headers, peer };
-    const isSent = isSentByOwnPage(caller);
-    if (!isSent && whyForeign(caller) !== undefined && !(path === '/' && isFollowedLink(caller))) {
-      end(response, 403);
+    const isOwnRequest = isSentByOwnPage(caller);
+    if (!isOwnRequest && foreignCallerReason(caller) !== undefined && !(path === '/' && isFollowedLink(caller))) {
+      endResponse(response, 403);
       return;
     }
-    const [, first = '', ...otherSegments] = path.split('/');
+    const [, firstSegment = '', ...otherSegments] = path.split('/');
     if (
       otherSegments.length === 0 &&
       method === 'GET' &&
-      this.#opening !== undefined &&
-      isSameSecret(first, this.#opening)
+      this.#openingToken !== undefined &&
+      isSameSecret(firstSegment, this.#openingToken)
     ) {
       this.#acceptStream(peer, response);
       return;
     }
-    const hasOwnToken = isSameSecret(first, this.#token);
-    if (!hasOwnToken && (otherSegments.length > 0 || !isOpenToAll(first))) {
-      end(response, 404);
+    const hasOwnToken = isSameSecret(firstSegment, this.#token);
+    if (!hasOwnToken && (otherSegments.length > 0 || !isPublicPath(firstSegment))) {
+      endResponse(response, 404);
       return;
     }
     if (hasOwnToken && otherSegments.length === 0) {
       // The user omitted the trailing slash; the browser keeps the fragment.
-      response.setHeader('location', `/${first}/`);
-      end(response, 308);
+      response.setHeader('location', `/${firstSegment}/`);
+      endResponse(response, 308);
       return;
     }
-    if (isSent && hasOwnToken && otherSegments.join('/') === describePath) {
+    if (isOwnRequest && hasOwnToken && otherSegments.join('/') === describePath) {
       await this.#describe(request, response);
       return;
     }
     if (request.method !== 'GET') {
       response.setHeader('allow', 'GET');
-      end(response, 405);
+      endResponse(response, 405);
       return;
     }
     try {
-      await this.#respond(hasOwnToken ? otherSegments.join('/') : first, response);
+      await this.#respond(hasOwnToken ? otherSegments.join('/') : firstSegment, response);
     } catch (error) {
       respondUnavailable(response, error);
     }
@@ -162,17 +167,17 @@ class Pages {
 
   #acceptStream(peer: Socket, response: ServerResponse): void {
     if (isFromOtherUser(peer)) {
-      end(response, 403);
+      endResponse(response, 403);
       return;
     }
-    this.#opening = undefined;
+    this.#openingToken = undefined;
     response.setHeader('location', `/${this.#token}/`);
-    end(response, 303);
+    endResponse(response, 303);
   }
 
   async #respond(path: string, response: ServerResponse): Promise<void> {
     const file = path === '' ? 'index.html' : path;
-    if (isPageFile(file)) end(response, 200, contentTypes[file], Buffer.from(this.#files[file]));
+    if (isPageFile(file)) endResponse(response, 200, contentTypes[file], Buffer.from(this.#files[file]));
     else if (path === sourcesPath) json(response, 200, this.#sources.map(describeSource));
     else await this.#respondWithSource(path, response);
   }
@@ -180,7 +185,7 @@ class Pages {
   async #respondWithSource(path: string, response: ServerResponse): Promise<void> {
     const [, kind, number] = /^(session(?=\/\d+\.json$)|trace(?=\/\d+$))\/(\d+)/.exec(path) ?? [];
     const source = this.#sources[Number(number)];
-    if (source === undefined) end(response, 404);
+    if (source === undefined) endResponse(response, 404);
     else if (kind === 'session') await this.#respondWithSession(source, response);
     else await sendTrace(source, response);
   }
@@ -188,7 +193,7 @@ class Pages {
   /** Sends the charts of a trace that the user opened in the browser. */
   async #describe(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await bodyOf(request);
-    const describedData = text === undefined ? undefined : describedIn(text);
+    const describedData = text === undefined ? undefined : parseDescription(text);
     if (describedData === undefined) json(response, 400, { reason: 'Invalid trace header.' });
     else json(response, 200, await this.#sessions.sessionOf(describedData));
   }
@@ -218,10 +223,10 @@ async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function describedIn(text: string): Described | undefined {
+function parseDescription(text: string): TraceDescription | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    const { program, machines } = (value ?? {}) as Partial<Described>;
+    const { program, machines } = (value ?? {}) as Partial<TraceDescription>;
     return typeof program === 'string' && machinesForm(machines) && machines !== undefined
       ? { program, machines }
       : undefined;
@@ -251,10 +256,10 @@ function respondUnavailable(response: ServerResponse, error: unknown): void {
 }
 
 function json(response: ServerResponse, status: number, value: unknown): void {
-  end(response, status, 'application/json; charset=utf-8', JSON.stringify(value));
+  endResponse(response, status, 'application/json; charset=utf-8', JSON.stringify(value));
 }
 
-function end(response: ServerResponse, status: number, contentType?: string, body: string | Buffer = ''): void {
+function endResponse(response: ServerResponse, status: number, contentType?: string, body: string | Buffer = ''): void {
   response.writeHead(status, contentType === undefined ? {} : { 'content-type': contentType });
   response.end(body);
 }

@@ -36,7 +36,7 @@ export class Sessions {
         else notDrawn.push([chart.id, result.failed]);
       }
     } finally {
-      thread.end();
+      thread.stop();
     }
     return {
       charts: Object.fromEntries(drawnPictures.map(([id, { whole }]) => [id, whole])),

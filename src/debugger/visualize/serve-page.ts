@@ -22,11 +22,11 @@ export async function servePage(options: ServePageOptions, { out, error }: Comma
   if (options.open === true && !openInBrowser(server.openingAddress())) {
     error('xdg-open not found in PATH; open the address in a browser on this host\n');
   }
-  await (options.enough ?? interrupted());
+  await (options.enough ?? awaitSignal());
   await server.close();
 }
 
-function interrupted(): Promise<void> {
+function awaitSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });

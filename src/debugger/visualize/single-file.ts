@@ -28,10 +28,10 @@ async function* dataOf(sources: readonly PageSource[], sessions: Sessions): Asyn
   );
   for (const [number, source] of sources.entries()) {
     yield jsonElement(sessionElement(number), await sessions.sessionOf(await source.header()));
-    const [openTag, end] = traceTags(traceElement(number));
+    const [openTag, closeTag] = traceTags(traceElement(number));
     yield openTag;
     const trace = (await source.read({ follow: false })).setEncoding('utf8');
     for await (const chunk of trace) yield escapeTags(chunk as string);
-    yield end;
+    yield closeTag;
   }
 }

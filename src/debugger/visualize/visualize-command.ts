@@ -8,7 +8,7 @@ import { loadDiagrams } from '../diagram/load.ts';
 import { formatMerged, merge } from '../merge/merge-command.ts';
 import { mergedName } from '../page-data.ts';
 import { standardInput, traceFilesOf } from '../trace/read-trace.ts';
-import { ownerOnlyMode, refuseInput } from '../write-output.ts';
+import { ownerOnlyMode, requireDifferentFile } from '../write-output.ts';
 import { fileSource } from './file-source.ts';
 import { formatLiveAddress, parseLiveAddress } from './live-address.ts';
 import { liveSource } from './live-source.ts';
@@ -42,7 +42,7 @@ export async function visualize(
   if (diagrams !== undefined) loadDiagrams(diagrams);
   const commonOptions = { sources, ...(diagrams !== undefined && { diagrams }) };
   if (options.output !== undefined) {
-    refuseInput('--output', options.output, files.flatMap(traceFilesOf));
+    requireDifferentFile('--output', options.output, files.flatMap(traceFilesOf));
     await writePage(options.output, singleFile(commonOptions));
     output.error(`wrote ${options.output}, which opens in a browser without server or network\n`);
     return;

@@ -233,7 +233,7 @@ describe('a hostile bundle endpoint', () => {
     expect(rootsOf(bundles)).toEqual(['CN=one']);
     const restarted = endpointsOf(() => [meshRootsAt()]);
     const [input] = restarted.endpoints.find();
-    expect(await restarted.endpoints.recall(input!)).toMatchObject({ outcome: 'fetched' });
+    expect(await restarted.endpoints.restoreSavedBundle(input!)).toMatchObject({ outcome: 'fetched' });
   });
 
   it.each(hostile)('has no trusted roots if its first fetch fails because of %s', async (_, serve, reason) => {
@@ -272,7 +272,7 @@ describe('a fetched bundle', () => {
     expect(statSync(join(directory, file!)).mode & 0o777).toBe(0o600);
     const restarted = endpointsOf(() => [meshRootsAt()]);
     const [input] = restarted.endpoints.find();
-    const response = await restarted.endpoints.recall(input!);
+    const response = await restarted.endpoints.restoreSavedBundle(input!);
     restarted.endpoints.setActive(input!.endpoint, (response as { version: string }).version);
     expect(rootsOf(restarted)).toEqual(['CN=one']);
   });
@@ -286,7 +286,7 @@ describe('a fetched bundle', () => {
     writeFileSync(join(directory, readdirSync(directory)[0]!), text);
     const { endpoints } = endpointsOf(() => [meshRootsAt()]);
     const [input] = endpoints.find();
-    expect(await endpoints.recall(input!)).toMatchObject({ outcome: 'failed' });
+    expect(await endpoints.restoreSavedBundle(input!)).toMatchObject({ outcome: 'failed' });
   });
 
   it('is removed together with its file when its endpoint is removed from the mesh configuration', async () => {
@@ -314,7 +314,7 @@ describe('a fetched bundle', () => {
     await fetchBundle(bundles);
     meshRoots = [{ spiffeBundleUrl: url, trustDomains: ['old.test'] }];
     const [input] = bundles.endpoints.find();
-    const recalled = await bundles.endpoints.recall(input!);
+    const recalled = await bundles.endpoints.restoreSavedBundle(input!);
     bundles.endpoints.setActive(input!.endpoint, (recalled as { version: string }).version);
     expect(rootsOf(bundles)).toEqual(['CN=two']);
   });

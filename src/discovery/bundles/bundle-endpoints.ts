@@ -9,7 +9,7 @@ import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { readBoundedText } from '../../runtime/files/bounded-file.ts';
-import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../../runtime/files/make-folder.ts';
 import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { endpointProblem, fetchBundle, maxBundleBytes } from './fetch-bundle.ts';
@@ -85,13 +85,13 @@ export class BundleEndpoints {
    * Validates the active bundle again, because trust domains may have changed. If none exists, loads the saved one, which may be outdated if the disk
    * was full.
    */
-  async recall({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleResponse> {
+  async restoreSavedBundle({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleResponse> {
     const { directory } = this.#options;
     const activeText = this.#bundles.activeBundle(endpoint)?.text;
     if (activeText === undefined && directory === '') return { outcome: 'failed', reason: 'no saved trust bundle' };
     try {
       const text = activeText ?? readBoundedText(this.#fileOf(endpoint), maxBundleBytes);
-      return this.#accept(endpoint, trustDomains, text);
+      return this.#parseAndStoreBundle(endpoint, trustDomains, text);
     } catch (error) {
       return { outcome: 'failed', reason: messageOf(error) };
     }
@@ -104,7 +104,7 @@ export class BundleEndpoints {
       return { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' };
     try {
       const text = await fetchBundle(endpointUrl.url, { timeoutMs, signal, ...(ca !== undefined && { ca }) });
-      return this.#accept(endpoint, trustDomains, text);
+      return this.#parseAndStoreBundle(endpoint, trustDomains, text);
     } catch (error) {
       return { outcome: 'failed', reason: messageOf(error) };
     }
@@ -118,14 +118,14 @@ export class BundleEndpoints {
     if (directory === '') return;
     const file = this.#fileOf(endpoint);
     try {
-      makeFolder(directory, 0o700);
+      ensureDirectory(directory, 0o700);
       replaceFileSync(file, bundle.text, { flush: 'content' });
     } catch (error) {
       logger.warn('trust-bundle.notSaved', { endpoint, reason: messageOf(error) });
     }
   }
 
-  #accept(endpoint: string, trustDomains: readonly string[], text: string): BundleResponse {
+  #parseAndStoreBundle(endpoint: string, trustDomains: readonly string[], text: string): BundleResponse {
     const { logger, now } = this.#options;
     const { roots, sequence, refreshHintSeconds, ignoredEntries } = readSpiffeBundle(text, trustDomains, now());
     const version = hashOf(

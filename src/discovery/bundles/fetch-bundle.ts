@@ -6,7 +6,7 @@ import { CodedError, messageOf, reasonError } from '../../runtime/errors.ts';
 import { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
 import { connectionGuard } from '../../runtime/fences/guarded-fetch.ts';
-import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
+import { rejectUpgrade } from '../../runtime/fences/other-protocol.ts';
 
 export interface BundleFetch {
   readonly timeoutMs: number;
@@ -29,22 +29,22 @@ export function endpointProblem(url: string): string | undefined {
 /** @throws CodedError TRUST_BUNDLE_UNAVAILABLE */
 export async function fetchBundle(url: string, { timeoutMs, signal, ca }: BundleFetch): Promise<string> {
   const timeout = AbortSignal.timeout(timeoutMs);
-  const either = AbortSignal.any([signal, timeout]);
+  const combinedSignal = AbortSignal.any([signal, timeout]);
   try {
     let currentUrl = url;
     for (let redirects = 0; ; redirects++) {
-      const result = await requestOnce(currentUrl, either, ca, new URL(url).hostname);
+      const result = await requestOnce(currentUrl, combinedSignal, ca, new URL(url).hostname);
       if ('text' in result) return result.text;
-      if (redirects === maxRedirects) throw unavailable(`more than ${maxRedirects} redirects`);
+      if (redirects === maxRedirects) throw unavailableError(`more than ${maxRedirects} redirects`);
       currentUrl = result.location;
     }
   } catch (error) {
-    if (timeout.aborted) throw unavailable(`no response within ${timeoutMs} ms`);
-    throw unavailable(messageOf(error), error);
+    if (timeout.aborted) throw unavailableError(`no response within ${timeoutMs} ms`);
+    throw unavailableError(messageOf(error), error);
   }
 }
 
-function unavailable(text: string, cause?: unknown): CodedError {
+function unavailableError(text: string, cause?: unknown): CodedError {
   return cause instanceof CodedError ? cause : reasonError('TRUST_BUNDLE_UNAVAILABLE', text, { cause });
 }
 
@@ -57,7 +57,7 @@ async function requestOnce(
   trustedHost: string,
 ): Promise<BundleResponse> {
   const problem = endpointProblem(url);
-  if (problem !== undefined) throw unavailable(`the URL ${problem}`);
+  if (problem !== undefined) throw unavailableError(`the URL ${problem}`);
   // The operator trusts the configured host, but not the host of a redirect.
   const guard = connectionGuard(url, new BlockedAddresses(), { trustedHost });
   const { promise, resolve, reject } = Promise.withResolvers<BundleResponse>();
@@ -71,7 +71,7 @@ async function requestOnce(
     ...(ca !== undefined && { ca }),
     ...guard,
   });
-  refuseOtherProtocol(request, reject);
+  rejectUpgrade(request, reject);
   request.on('error', reject);
   request.on('response', (response) => {
     readResponse(response, url)
@@ -89,16 +89,18 @@ function isAddress(url: string): boolean {
 async function readResponse(response: IncomingMessage, url: string): Promise<BundleResponse> {
   const { statusCode = 0, headers } = response;
   if ([301, 302, 303, 307, 308].includes(statusCode)) return { location: redirection(headers.location, url) };
-  if (statusCode !== 200) throw unavailable(`HTTP status ${statusCode}, expected 200`);
-  if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw unavailable('response must not be compressed');
+  if (statusCode !== 200) throw unavailableError(`HTTP status ${statusCode}, expected 200`);
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity')
+    throw unavailableError('response must not be compressed');
   return { text: await boundedText(response, maxBundleBytes) };
 }
 
 /** A redirect applies to one response only, so the next fetch requests the configured URL again. */
 function redirection(location: string | undefined, url: string): string {
-  if (location === undefined || !URL.canParse(location, url)) throw unavailable('redirect without a valid location');
+  if (location === undefined || !URL.canParse(location, url))
+    throw unavailableError('redirect without a valid location');
   const target = new URL(location, url).href;
   const problem = endpointProblem(target);
-  if (problem !== undefined) throw unavailable(`the URL of the redirect ${problem}`);
+  if (problem !== undefined) throw unavailableError(`the URL of the redirect ${problem}`);
   return target;
 }

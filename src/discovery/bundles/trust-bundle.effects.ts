@@ -9,7 +9,7 @@ import type { BundleEndpoints } from './bundle-endpoints.ts';
 export function trustBundleWithEffects(bundles: BundleEndpoints) {
   return trustBundleMachine.provide({
     actors: {
-      recallBundle: fromPromise<BundleResponse, TrustBundleInput>(({ input }) => bundles.recall(input)),
+      recallBundle: fromPromise<BundleResponse, TrustBundleInput>(({ input }) => bundles.restoreSavedBundle(input)),
       fetchBundle: fromPromise<BundleResponse, TrustBundleInput>(({ input, signal }) => bundles.fetch(input, signal)),
     },
     actions: { applyBundle: ({ context }, { version }) => bundles.setActive(context.endpoint, version) },

@@ -8,7 +8,7 @@ import type { Issuer } from '../../identity/issue.ts';
 import { keyProblem } from '../../identity/signature-algorithm.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { readBoundedText } from '../../runtime/files/bounded-file.ts';
-import { readTogetherSync } from '../../runtime/files/read-together.ts';
+import { readConsistentlySync } from '../../runtime/files/read-together.ts';
 
 export interface AuthorityMaterial {
   /** Hexadecimal SHA-256 of the signing certificate. */
@@ -37,7 +37,7 @@ interface FileNames {
 }
 
 /** File names that Istio uses, and the keys of a `kubernetes.io/tls` Secret. */
-const conventions: readonly FileNames[] = [
+const fileNameConventions: readonly FileNames[] = [
   { key: 'ca-key.pem', certificate: 'ca-cert.pem', root: 'root-cert.pem', chain: 'cert-chain.pem' },
   { key: 'tls.key', certificate: 'tls.crt', root: 'ca.crt' },
 ];
@@ -54,7 +54,7 @@ export interface NamedTexts {
 }
 
 export function hasPluggedInCa(directory: string): boolean {
-  return conventions.some(({ key, certificate }) =>
+  return fileNameConventions.some(({ key, certificate }) =>
     [key, certificate].some((name) => existsSync(join(directory, name))),
   );
 }
@@ -66,10 +66,10 @@ export function hasPluggedInCa(directory: string): boolean {
  */
 export function readPluggedInCa(directory: string, now: Date): AuthorityMaterial {
   const locationOf = (name: string): string => join(directory, name);
-  return readTogetherSync((resolvePath) => {
-    const locate = (name: string): string => resolvePath(locationOf(name));
-    const hasFile = (name: string): boolean => existsSync(locate(name));
-    return parsePluggedInCa({ has: hasFile, text: (name) => textOf(locate(name)), locationOf }, now).material;
+  return readConsistentlySync((resolvePath) => {
+    const resolveLocation = (name: string): string => resolvePath(locationOf(name));
+    const hasFile = (name: string): boolean => existsSync(resolveLocation(name));
+    return parsePluggedInCa({ has: hasFile, text: (name) => textOf(resolveLocation(name)), locationOf }, now).material;
   });
 }
 
@@ -80,7 +80,7 @@ export interface PluggedInCa {
 
 /** @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID, with the file or key */
 export function parsePluggedInCa(texts: NamedTexts, now: Date): PluggedInCa {
-  const names = conventions.find(({ key }) => texts.has(key)) ?? conventions[0]!;
+  const names = fileNameConventions.find(({ key }) => texts.has(key)) ?? fileNameConventions[0]!;
   const certificatesOf = (name: string): Certificate[] => parseNamed(texts, name, readCertificates);
   const certificatesOfFile = certificatesOf(names.certificate);
   const roots = certificatesOf(names.root);

@@ -29,7 +29,7 @@ export const kubernetesExternalCa = 'ISTIOD_RA_KUBERNETES_API';
 const hourMs = 3_600_000;
 
 export function authoritySettingsOf(environment: Environment): AuthoritySettings {
-  const checkMs = environment.timerMs('CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL', hourMs);
+  const checkIntervalMs = environment.timerMs('CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL', hourMs);
   return {
     pluggedInDirectory: environment.text('ROOT_CA_DIR', './etc/cacerts'),
     stateDirectory: environment.text('SELF_SIGNED_CA_DIR', ''),
@@ -39,8 +39,9 @@ export function authoritySettingsOf(environment: Environment): AuthoritySettings
     approvesRequests: environment.boolean('APPROVE_CERTIFICATE_REQUESTS', true),
     rootTtlMs: environment.durationMs('CITADEL_SELF_SIGNED_CA_CERT_TTL', 87_600 * hourMs),
     rsaBits: environment.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 0),
-    checkMs: checkMs || maxTimerMs,
-    gracePercent: checkMs === 0 ? 0 : environment.percent('CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 20),
+    checkMs: checkIntervalMs || maxTimerMs,
+    gracePercent:
+      checkIntervalMs === 0 ? 0 : environment.percent('CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 20),
     leaves: {
       defaultMs: environment.durationMs('DEFAULT_WORKLOAD_CERT_TTL', 24 * hourMs) || 24 * hourMs,
       maxMs: environment.durationMs('MAX_WORKLOAD_CERT_TTL', 2_160 * hourMs) || 2_160 * hourMs,

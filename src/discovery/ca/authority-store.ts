@@ -7,7 +7,7 @@ import { readCertificates } from '../../identity/certificate.ts';
 import { earliestExpiryOf } from '../../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { readBoundedText } from '../../runtime/files/bounded-file.ts';
-import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../../runtime/files/make-folder.ts';
 import { requirePrivate } from '../../runtime/files/private-file.ts';
 import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-material.ts';
@@ -29,7 +29,7 @@ export interface AuthorityStore {
   /** Writes a CRL file that operators distribute to workloads. */
   saveRevocationLists(pem: string): void;
   /** Deletes all authorities except these, keys before chains. */
-  keepOnly(ids: readonly AuthorityId[]): void;
+  deleteAllExcept(ids: readonly AuthorityId[]): void;
   /** The file is for operators and never read back. */
   saveRoots(pem: string): void;
 }
@@ -67,7 +67,7 @@ export class MemoryStore implements AuthorityStore {
 
   saveRevocationLists(): void {}
 
-  keepOnly(ids: readonly AuthorityId[]): void {
+  deleteAllExcept(ids: readonly AuthorityId[]): void {
     for (const id of this.#materials.keys()) if (!ids.includes(id)) this.#materials.delete(id);
   }
 
@@ -133,7 +133,7 @@ export class DirectoryStore implements AuthorityStore {
     this.#write('ca-crl.pem', pem);
   }
 
-  keepOnly(ids: readonly AuthorityId[]): void {
+  deleteAllExcept(ids: readonly AuthorityId[]): void {
     const namesToKeep = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
     // A full disk or a killed process leaves `.new` files behind.
     const names = readdirSync(this.#directory).filter((name) => /^[0-9a-f]+\.(key|chain)(\.new)?$/.test(name));
@@ -149,7 +149,7 @@ export class DirectoryStore implements AuthorityStore {
   }
 
   #write(name: string, content: string): void {
-    makeFolder(this.#directory, 0o700);
+    ensureDirectory(this.#directory, 0o700);
     replaceFileSync(this.#fileOf(name), content, { flush: 'content and name' });
   }
 

@@ -58,7 +58,7 @@ export class Authority implements SigningAuthority {
   /** When the recorded stage began, also in an earlier process. */
   #recordedStage: { readonly journal: Journal; readonly since: number | undefined } | undefined;
   /** The plugged-in authority that an operator reverted. It is not used again while it stays in the directory, until a rotation is ordered. */
-  #reverted: AuthorityId | undefined;
+  #revertedAuthorityId: AuthorityId | undefined;
   #isReversionLogged = false;
 
   constructor(options: AuthorityOptions) {
@@ -121,13 +121,13 @@ export class Authority implements SigningAuthority {
 
   async prepareRoot(): Promise<{ id: AuthorityId }> {
     const { root, trustDomain, store, pluggedInDirectory, now } = this.#options;
-    const reverted = this.#reverted;
-    this.#clearReverted();
+    const reverted = this.#revertedAuthorityId;
+    this.#clearRevertedAuthority();
     if (hasPluggedInCa(pluggedInDirectory)) {
       const material = reverted === undefined ? undefined : this.#readPluggedIn();
       if (material !== undefined && material.id === reverted && material.id !== this.#journal?.signer) {
         store.save(material);
-        this.#remember(material);
+        this.#cacheMaterial(material);
         return { id: material.id };
       }
       throw new Error(
@@ -137,7 +137,7 @@ export class Authority implements SigningAuthority {
     const material = await generateRoot({ ...root, trustDomain: trustDomain() }, now());
     store.save(material);
     // Reads the authority back, to detect a disk that corrupts data.
-    this.#remember(store.read(material.id, now()));
+    this.#cacheMaterial(store.read(material.id, now()));
     return { id: material.id };
   }
 
@@ -148,7 +148,7 @@ export class Authority implements SigningAuthority {
     try {
       const material = this.#readPluggedIn();
       if (material.id !== signer && this.#isReverted(material)) return { outcome: 'same' };
-      this.#clearReverted();
+      this.#clearRevertedAuthority();
       const current = this.#materials.get(signer);
       if (current !== undefined && isSameMaterial(material, current)) return { outcome: 'same' };
       const isTrusted = current !== undefined && rootKeyOf(material.root) === rootKeyOf(current.root);
@@ -156,7 +156,7 @@ export class Authority implements SigningAuthority {
         throw new Error(this.#otherRoot);
       }
       store.save(material);
-      this.#remember(material);
+      this.#cacheMaterial(material);
       return { outcome: isTrusted ? 'renewed' : 'replaced', id: material.id };
     } catch (error) {
       return { outcome: 'refused', reason: explainInOneLine(error) };
@@ -167,8 +167,8 @@ export class Authority implements SigningAuthority {
     const { pluggedInDirectory, gracePercent, now, log } = this.#options;
     const root = this.#materials.get(signer)?.root;
     if (root === undefined) return false;
-    const life = root.notAfter.getTime() - root.notBefore.getTime();
-    const isDue = root.notAfter.getTime() - now().getTime() < (life * gracePercent) / 100;
+    const lifetimeMs = root.notAfter.getTime() - root.notBefore.getTime();
+    const isDue = root.notAfter.getTime() - now().getTime() < (lifetimeMs * gracePercent) / 100;
     if (isDue && hasPluggedInCa(pluggedInDirectory)) {
       log.warn('authority.rootEnding', { notAfter: root.notAfter.toISOString(), directory: pluggedInDirectory });
       return false;
@@ -178,14 +178,14 @@ export class Authority implements SigningAuthority {
 
   writeJournal(journal: Journal): void {
     const { store, now } = this.#options;
-    const reverted = revertedBy(this.#journal, journal) ?? this.#reverted;
+    const nextRevertedId = findRevertedAuthority(this.#journal, journal) ?? this.#revertedAuthorityId;
     const recorded = this.#recordedStage;
     const since = (isSameStage(recorded?.journal, journal) ? recorded?.since : undefined) ?? now().getTime();
-    store.writeJournal({ ...journal, since, ...(reverted !== undefined && { reverted }) });
+    store.writeJournal({ ...journal, since, ...(nextRevertedId !== undefined && { reverted: nextRevertedId }) });
     this.#journal = journal;
     this.#recordedStage = { journal, since };
-    this.#reverted = reverted;
-    store.keepOnly(idsOf(journal));
+    this.#revertedAuthorityId = nextRevertedId;
+    store.deleteAllExcept(idsOf(journal));
     for (const id of this.#materials.keys()) if (!idsOf(journal).includes(id)) this.#materials.delete(id);
   }
 
@@ -209,57 +209,69 @@ export class Authority implements SigningAuthority {
     return `the authority in ${this.#options.pluggedInDirectory} has a new root certificate with the key of the previous one: create it with a new key`;
   }
 
-  #resumePluggedIn(plugged: AuthorityMaterial, journal: Journal | undefined): AuthorityReading {
+  #resumePluggedIn(pluggedInAuthority: AuthorityMaterial, journal: Journal | undefined): AuthorityReading {
     const { store, log, now } = this.#options;
-    const stored = this.#readStored(journal === undefined ? [] : idsOf(journal));
-    const storedTwin = stored.find(({ id }) => id === plugged.id);
-    if (journal !== undefined && storedTwin !== undefined && rootKeyOf(storedTwin.root) !== rootKeyOf(plugged.root)) {
+    const storedMaterials = this.#readStored(journal === undefined ? [] : idsOf(journal));
+    const storedAuthority = storedMaterials.find(({ id }) => id === pluggedInAuthority.id);
+    if (
+      journal !== undefined &&
+      storedAuthority !== undefined &&
+      rootKeyOf(storedAuthority.root) !== rootKeyOf(pluggedInAuthority.root)
+    ) {
       // As during operation, a reused key does not replace the signer.
       log.warn('authority.keyReused', { directory: this.#options.pluggedInDirectory });
       return this.#resumeStored(journal, now());
     }
-    store.save(plugged);
-    this.#remember(plugged);
-    const idle = resumedSteady(plugged.id, journal?.tainted === plugged.id ? plugged.id : null);
-    if (journal === undefined) return idle;
-    const otherStored = stored.filter(({ id }) => id !== plugged.id);
-    if (idsOf(journal).includes(plugged.id) && otherStored.length === idsOf(journal).length - 1) {
+    store.save(pluggedInAuthority);
+    this.#cacheMaterial(pluggedInAuthority);
+    const steadyReading = steadyReadingOf(
+      pluggedInAuthority.id,
+      journal?.tainted === pluggedInAuthority.id ? pluggedInAuthority.id : null,
+    );
+    if (journal === undefined) return steadyReading;
+    const otherStored = storedMaterials.filter(({ id }) => id !== pluggedInAuthority.id);
+    if (idsOf(journal).includes(pluggedInAuthority.id) && otherStored.length === idsOf(journal).length - 1) {
       return { outcome: 'resumed', journal };
     }
     // As during operation, postpones the switch, because certificates of the other root are in use.
     if (journal.stage === 'signing' && otherStored.length === idsOf(journal).length) {
-      log.warn('authority.postponed', { authority: plugged.id });
+      log.warn('authority.postponed', { authority: pluggedInAuthority.id });
       return { outcome: 'resumed', journal };
     }
     // Clients that trust only the old root must receive the new one first.
     const previousAuthority = otherStored.find(({ id }) => id === journal.signer);
     if (previousAuthority === undefined) {
-      log.warn('authority.previousUnreadable', { authority: plugged.id, previous: journal.signer });
-      return idle;
+      log.warn('authority.previousUnreadable', { authority: pluggedInAuthority.id, previous: journal.signer });
+      return steadyReading;
     }
     const isTainted = journal.tainted === previousAuthority.id;
-    if (!isTainted && otherStored.length === idsOf(journal).length && this.#isReverted(plugged))
+    if (!isTainted && otherStored.length === idsOf(journal).length && this.#isReverted(pluggedInAuthority))
       return { outcome: 'resumed', journal };
-    if (rootKeyOf(plugged.root) === rootKeyOf(previousAuthority.root))
-      return resumedSteady(plugged.id, isTainted ? plugged.id : null);
+    if (rootKeyOf(pluggedInAuthority.root) === rootKeyOf(previousAuthority.root))
+      return steadyReadingOf(pluggedInAuthority.id, isTainted ? pluggedInAuthority.id : null);
     const taintedAuthority = isTainted ? previousAuthority.id : null;
     return {
       outcome: 'resumed',
-      journal: { stage: 'trusting', signer: previousAuthority.id, other: plugged.id, tainted: taintedAuthority },
+      journal: {
+        stage: 'trusting',
+        signer: previousAuthority.id,
+        other: pluggedInAuthority.id,
+        tainted: taintedAuthority,
+      },
     };
   }
 
   #readJournal(): Journal | undefined {
-    const stored = this.#options.store.readJournal();
-    if (stored === undefined) return undefined;
-    const { reverted, since, ...journal } = stored;
-    this.#reverted = reverted;
+    const storedJournal = this.#options.store.readJournal();
+    if (storedJournal === undefined) return undefined;
+    const { reverted, since, ...journal } = storedJournal;
+    this.#revertedAuthorityId = reverted;
     this.#recordedStage = { journal, since };
     return journal;
   }
 
   #isReverted({ id }: AuthorityMaterial): boolean {
-    const isReverted = id === this.#reverted;
+    const isReverted = id === this.#revertedAuthorityId;
     if (isReverted && !this.#isReversionLogged) {
       this.#isReversionLogged = true;
       this.#options.log.warn('authority.reverted', { authority: id, directory: this.#options.pluggedInDirectory });
@@ -267,9 +279,9 @@ export class Authority implements SigningAuthority {
     return isReverted;
   }
 
-  #clearReverted(): void {
-    if (this.#reverted === undefined) return;
-    this.#reverted = undefined;
+  #clearRevertedAuthority(): void {
+    if (this.#revertedAuthorityId === undefined) return;
+    this.#revertedAuthorityId = undefined;
     this.#isReversionLogged = false;
     const since = this.distributedSince;
     if (this.#journal !== undefined)
@@ -282,14 +294,14 @@ export class Authority implements SigningAuthority {
     for (const id of idsOf(journal)) {
       // Expiry is not damage, so an expired authority is validated at a time within its lifetime.
       const material = readAsOfLifetime(store, id, now);
-      this.#remember(material);
+      this.#cacheMaterial(material);
       if (material.notAfter <= now) expired.push(id);
     }
     if (expired.length === 0) return { outcome: 'resumed', journal };
     const remainingId = idsOf(journal).find((id) => !expired.includes(id));
     log.warn('authority.expired', { authorities: expired.join(', '), next: remainingId ?? 'new root' });
     if (remainingId === undefined) return { outcome: 'absent' };
-    return resumedSteady(remainingId, journal.tainted === remainingId ? remainingId : null);
+    return steadyReadingOf(remainingId, journal.tainted === remainingId ? remainingId : null);
   }
 
   #readStored(ids: readonly AuthorityId[]): AuthorityMaterial[] {
@@ -297,7 +309,7 @@ export class Authority implements SigningAuthority {
     return ids.flatMap((id) => {
       try {
         const material = store.read(id, now());
-        this.#remember(material);
+        this.#cacheMaterial(material);
         return material;
       } catch {
         return [];
@@ -310,7 +322,7 @@ export class Authority implements SigningAuthority {
     return readPluggedInCa(pluggedInDirectory, now());
   }
 
-  #remember(material: AuthorityMaterial): void {
+  #cacheMaterial(material: AuthorityMaterial): void {
     this.#materials.set(material.id, material);
   }
 
@@ -350,7 +362,7 @@ function idsOf({ signer, other }: Journal): AuthorityId[] {
   return other === null ? [signer] : [signer, other];
 }
 
-function resumedSteady(signer: AuthorityId, taintedAuthority: AuthorityId | null): AuthorityReading {
+function steadyReadingOf(signer: AuthorityId, taintedAuthority: AuthorityId | null): AuthorityReading {
   return { outcome: 'resumed', journal: { stage: 'steady', signer, other: null, tainted: taintedAuthority } };
 }
 
@@ -360,7 +372,7 @@ function isSameStage(one: Journal | undefined, other: Journal): boolean {
 }
 
 /** Finds the authority that an order `revert` withdraws: the next one, or the one that signed since. */
-function revertedBy(previous: Journal | undefined, next: Journal): AuthorityId | undefined {
+function findRevertedAuthority(previous: Journal | undefined, next: Journal): AuthorityId | undefined {
   if (previous === undefined) return undefined;
   const stages = `${previous.stage} ${next.stage}`;
   if (stages === 'trusting steady') return previous.other ?? undefined;

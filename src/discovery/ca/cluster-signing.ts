@@ -55,18 +55,19 @@ export function clusterSigning(options: ClusterSigningOptions): ClusterSigning {
  */
 export function requireCluster(settings: AuthoritySettings, { shared, signer }: ClusterSigning): void {
   const hint = 'run the control plane in a pod, or set --kubeconfig';
-  const refuse = (setting: string): never => {
+  const rejectSetting = (setting: string): never => {
     throw new ChartpilotError('FLAG_INVALID', `${setting} needs a Kubernetes cluster`, { hint });
   };
-  if (isSharedAuthority(settings) && shared === undefined) refuse(`SELF_SIGNED_CA_SECRET=${settings.secret}`);
-  if (settings.usesExternalCa && signer === undefined) refuse(`EXTERNAL_CA, K8S_SIGNER=${settings.kubernetesSigner}`);
+  if (isSharedAuthority(settings) && shared === undefined) rejectSetting(`SELF_SIGNED_CA_SECRET=${settings.secret}`);
+  if (settings.usesExternalCa && signer === undefined)
+    rejectSetting(`EXTERNAL_CA, K8S_SIGNER=${settings.kubernetesSigner}`);
 }
 
 export function orderedBy(cluster: SigningCluster | undefined): { readonly orderedBy?: string } {
   if (cluster?.authoritySecrets === undefined) return {};
   const { namespace, name } = cluster.authoritySecrets;
-  const order = `${orderAnnotation}=${sharedOrders.join('|')}`;
+  const orderText = `${orderAnnotation}=${sharedOrders.join('|')}`;
   return {
-    orderedBy: `the replicas share the root, so rotate it with: kubectl -n ${namespace} annotate secret ${name} ${order}`,
+    orderedBy: `the replicas share the root, so rotate it with: kubectl -n ${namespace} annotate secret ${name} ${orderText}`,
   };
 }

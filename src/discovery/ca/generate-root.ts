@@ -1,7 +1,7 @@
 import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
 import { readCertificate } from '../../identity/certificate.ts';
-import { backdatedMs, issueRoot } from '../../identity/issue.ts';
+import { backdatingMs, issueRoot } from '../../identity/issue.ts';
 import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-material.ts';
 
 export interface RootCertificateOptions {
@@ -23,11 +23,11 @@ export async function generateRoot(
     rsaBits > 0
       ? await generateKeys('rsa', { modulusLength: rsaBits })
       : await generateKeys('ec', { namedCurve: 'P-256' });
-  const startSecond = new Date(Math.floor(now.getTime() / 1000) * 1000);
-  const subject = { organization: trustDomain, commonName: `root ${startSecond.toISOString()}` };
+  const notBefore = new Date(Math.floor(now.getTime() / 1000) * 1000);
+  const subject = { organization: trustDomain, commonName: `root ${notBefore.toISOString()}` };
   const lifetime = {
-    notBefore: new Date(startSecond.getTime() - backdatedMs),
-    notAfter: new Date(startSecond.getTime() + ttlMs),
+    notBefore: new Date(notBefore.getTime() - backdatingMs),
+    notAfter: new Date(notBefore.getTime() + ttlMs),
   };
   const certificate = readCertificate(issueRoot(privateKey, subject, lifetime));
   return buildAuthorityMaterial({ certificate, privateKey }, [], [certificate], now);

@@ -7,7 +7,7 @@ import type { AuthoritySettings } from './authority-settings.ts';
 import { type ClusterSigningOptions, clusterSigning, orderedBy, requireCluster } from './cluster-signing.ts';
 import { PortCertificate } from './server-certificate/port-certificate.ts';
 import { serverCertificateWithEffects } from './server-certificate.effects.ts';
-import { Signing, type SigningOptions } from './signing.ts';
+import { CertificateSigning, type SigningOptions } from './signing.ts';
 
 export interface CaParts
   extends Pick<ClusterSigningOptions, 'cluster' | 'recorder'>,
@@ -32,7 +32,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
   const { shared, signer } = clusterAuthority;
   const signing =
     settings &&
-    new Signing({
+    new CertificateSigning({
       ...{ settings, mesh, authenticators, rootsChanged, logger },
       trustDomains: () => trustDomainsOf(mesh()),
       ...(shared && { shared }),
@@ -46,27 +46,27 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
       activeAuthority: () => signing?.authority.active,
       trustedRoots: () => signing?.trustedRoots,
     });
-  const portFollows = (): void => portCertificate?.authorityChanged();
+  const updatePortCertificate = (): void => portCertificate?.authorityChanged();
   // A client with the new roots may connect immediately, so the port is notified synchronously.
-  signing?.authority.onChanged(portFollows);
+  signing?.authority.onChanged(updatePortCertificate);
   return {
     signing,
     ofCluster: clusterAuthority,
     portCertificate,
     known: {
-      certificateSources: (max: number) => ({
+      certificateSources: (maxCount: number) => ({
         authority: signing?.authority.active,
         trustedRoots: [
           ...(signing?.trustedRoots?.meshBundle.roots ?? []),
           ...(signing?.trustedRoots?.rootsOfAliases ?? []),
         ],
         server: portCertificate?.current,
-        workloads: signing?.ledger.upcomingExpiries(max) ?? { count: 0, first: [], signedElsewhere: 0 },
+        workloads: signing?.ledger.upcomingExpiries(maxCount) ?? { count: 0, first: [], signedElsewhere: 0 },
       }),
     },
     ordered: orderedBy(cluster),
     meshChanged: (): void => {
-      if (signing?.onMeshChanged() === true) portFollows();
+      if (signing?.onMeshChanged() === true) updatePortCertificate();
     },
     /** @throws ChartpilotError FLAG_INVALID if the settings need a missing cluster */
     check: (): void => {
@@ -82,7 +82,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
         }),
         trustBundles: trustBundlesWithEffects(signing?.bundles, () => {
           signing?.onBundlesChanged();
-          portFollows();
+          updatePortCertificate();
         }),
       };
     },

@@ -35,13 +35,15 @@ export function rootsOfMesh(mesh: RootsInMesh, fetchedRootsOf: (url: string) => 
     const problem = spiffeBundleUrl === undefined ? undefined : endpointProblem(spiffeBundleUrl);
     if (problem !== undefined)
       ignoredRoots.push(`${fieldName}: spiffeBundleUrl ${problem}, so its roots are not trusted`);
-    const isFetched = spiffeBundleUrl !== undefined;
-    const roots = isFetched
+    const isBundleFetched = spiffeBundleUrl !== undefined;
+    const roots = isBundleFetched
       ? fetchedRootsOf(spiffeBundleUrl)
       : rootsIn(pem ?? '', (text) => ignoredRoots.push(`${fieldName}: ${text}`));
     for (const trustDomain of namedDomains) {
       // A fetched root may name the trust domain that it belongs to.
-      const domainRoots = isFetched ? roots.filter((root) => ownerProblem(root, [trustDomain]) === undefined) : roots;
+      const domainRoots = isBundleFetched
+        ? roots.filter((root) => ownerProblem(root, [trustDomain]) === undefined)
+        : roots;
       pools.get(trustDomain)?.push(...domainRoots);
     }
   });

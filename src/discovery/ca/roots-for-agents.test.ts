@@ -13,7 +13,7 @@ import { ControlPlane, sidecar } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { givenAuthority, servingAuthority } from '../../../test/harness/given-authority.ts';
 import { linesOf } from '../../../test/harness/logged-line.ts';
-import { taintedIn } from '../../agent/xds/discovery-wire.ts';
+import { readTaintedRoots } from '../../agent/xds/discovery-wire.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import { readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { createRequest } from '../../identity/certificate-request.ts';
@@ -158,7 +158,7 @@ describe('the distributed roots', () => {
     await agent.renew();
     const stream = agent.sotw();
     const taintedRootsIn = ({ resources }: { resources: { value: Uint8Array }[] }): string[] =>
-      taintedIn(resources[0]!.value);
+      readTaintedRoots(resources[0]!.value);
     const first = await next(stream, 1);
     const [root] = readCertificates(rootsIn(first)[0]!);
     acknowledge(stream, first);
@@ -517,11 +517,11 @@ describe('reports of a workload with two streams', () => {
       onSending: () => {},
       onChanged: () => {},
     });
-    const source = roots.addTo({
-      open: () => ({ resources: { get: () => undefined, typesToPush: () => [], close() {} } }),
+    const source = roots.addRootsTo({
+      openNode: () => ({ resources: { get: () => undefined, typesToPush: () => [], close() {} } }),
     });
     const openResources = (): NodeResources => {
-      const openedNode = source.open({ ...node, identities: [identity] } as NodeIdentity);
+      const openedNode = source.openNode({ ...node, identities: [identity] } as NodeIdentity);
       if ('error' in openedNode) throw new Error(openedNode.error);
       return openedNode.resources;
     };

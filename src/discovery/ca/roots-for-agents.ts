@@ -67,17 +67,17 @@ export class RootsForAgents {
   }
 
   reportOf(workload: WorkloadInstance): readonly AuthorityId[] | undefined {
-    return lastOf(this.#reports, workload);
+    return latestReportOf(this.#reports, workload);
   }
 
   certificateOf(workload: WorkloadInstance): string | undefined {
-    return lastOf(this.#certificates, workload);
+    return latestReportOf(this.#certificates, workload);
   }
 
-  addTo(source: ResourceSource): ResourceSource {
+  addRootsTo(source: ResourceSource): ResourceSource {
     return {
-      open: (node, onRefused) => {
-        const openedNode = source.open(node, onRefused);
+      openNode: (node, onRejected) => {
+        const openedNode = source.openNode(node, onRejected);
         if ('error' in openedNode) return openedNode;
         return { resources: this.#withRoots(openedNode.resources, node) };
       },
@@ -97,12 +97,12 @@ export class RootsForAgents {
       },
       prepare: (typeUrl, names): ResourcePreparation | undefined =>
         typeUrl === proxyConfigType ? undefined : nodeResources.prepare?.(typeUrl, names),
-      typesToPush: (change, watched) => {
-        const dueTypes = change.configs.has(rootsKey) ? noTypes : nodeResources.typesToPush(change, watched);
+      typesToPush: (change, watchedTypes) => {
+        const dueTypes = change.configs.has(rootsKey) ? noTypes : nodeResources.typesToPush(change, watchedTypes);
         const sourceTypes = dueTypes.includes(proxyConfigType)
           ? dueTypes.filter((typeUrl) => typeUrl !== proxyConfigType)
           : dueTypes;
-        return sentSet !== this.#set && watched.includes(proxyConfigType)
+        return sentSet !== this.#set && watchedTypes.includes(proxyConfigType)
           ? [...sourceTypes, proxyConfigType]
           : sourceTypes;
       },
@@ -118,12 +118,12 @@ export class RootsForAgents {
         const reportedSerialNumber = metadata[serialNumberKey];
         if (typeUrl !== proxyConfigType || workload === undefined || typeof reportedSerialNumber !== 'string') return;
         if (!serialNumber.test(reportedSerialNumber)) return;
-        setLast(this.#certificates, workload, stream, reportedSerialNumber);
+        setLatestReport(this.#certificates, workload, stream, reportedSerialNumber);
         this.#options.onArrived({ ...workload, serialNumber: reportedSerialNumber });
       },
       healthReported: (failure) => nodeResources.healthReported?.(failure),
       close: () => {
-        if (workload !== undefined) this.#forget(workload, stream);
+        if (workload !== undefined) this.#removeReport(workload, stream);
         nodeResources.close();
       },
     };
@@ -140,11 +140,11 @@ export class RootsForAgents {
   #recordReport(workload: WorkloadInstance, stream: object, version: string): void {
     const roots = this.#versions.get(version);
     if (roots === undefined) return;
-    setLast(this.#reports, workload, stream, roots);
+    setLatestReport(this.#reports, workload, stream, roots);
     this.#options.onTrusted({ ...workload, roots });
   }
 
-  #forget(workload: WorkloadInstance, stream: object): void {
+  #removeReport(workload: WorkloadInstance, stream: object): void {
     const key = workloadKey(workload);
     for (const reports of [this.#reports, this.#certificates]) {
       const ofWorkload: Map<object, unknown> | undefined = reports.get(key);
@@ -163,11 +163,11 @@ export class RootsForAgents {
 
 type ReportsByStream<Report> = Map<string, Map<object, Report>>;
 
-function lastOf<Report>(reports: ReportsByStream<Report>, workload: WorkloadInstance): Report | undefined {
+function latestReportOf<Report>(reports: ReportsByStream<Report>, workload: WorkloadInstance): Report | undefined {
   return [...(reports.get(workloadKey(workload))?.values() ?? [])].at(-1);
 }
 
-function setLast<Report>(
+function setLatestReport<Report>(
   reports: ReportsByStream<Report>,
   workload: WorkloadInstance,
   stream: object,

@@ -1,7 +1,10 @@
 import { fromCallback, fromPromise } from 'xstate';
 import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/ca/authority-protocol.ts';
-import { type Creation, sharedAuthorityMachine } from '../../../machines/discovery/ca/shared-authority.machine.ts';
+import {
+  type CreationResult,
+  sharedAuthorityMachine,
+} from '../../../machines/discovery/ca/shared-authority.machine.ts';
 import type { SharedAuthorityReport } from '../../../machines/discovery/ca/shared-authority-protocol.ts';
 import { orderRejection, type SharedJournal } from '../../../machines/discovery/ca/shared-rotation.ts';
 import { type Certificate, rootKeyOf } from '../../identity/certificate.ts';
@@ -34,7 +37,7 @@ export interface AuthoritySecrets {
   /** The plugged-in Secret takes precedence over the shared one. */
   pluggedInSecret(): KubernetesObject | undefined;
   readonly whenSynced: Promise<unknown>;
-  watch(changed: () => void): () => void;
+  watch(onChanged: () => void): () => void;
 }
 
 export interface SharedAuthorityOptions {
@@ -49,7 +52,7 @@ export interface SharedAuthorityOptions {
 
 const writeTimeoutMs = 10_000;
 
-interface Adopted {
+interface AdoptedAuthority {
   readonly read: ReadAuthority;
   readonly readingId: number;
 }
@@ -61,9 +64,9 @@ export class SharedAuthority implements SigningAuthority {
   readonly #dueListeners = new Set<() => void>();
   #readingCount = 0;
   /** Last authority that can sign. */
-  #lastAdopted: Adopted | undefined;
-  #adoptedAuthority: Adopted | undefined;
-  #active: ActiveAuthority | undefined;
+  #lastAdopted: AdoptedAuthority | undefined;
+  #adoptedAuthority: AdoptedAuthority | undefined;
+  #activeAuthority: ActiveAuthority | undefined;
   /** UIDs and versions of both Secrets. */
   #reportedVersion: string | undefined;
   /** Why nothing can sign; empty if it can or if the reason is unknown. */
@@ -77,7 +80,7 @@ export class SharedAuthority implements SigningAuthority {
   }
 
   get active(): ActiveAuthority | undefined {
-    return this.#active;
+    return this.#activeAuthority;
   }
 
   get tainted(): AuthorityId | null {
@@ -112,7 +115,7 @@ export class SharedAuthority implements SigningAuthority {
   }
 
   /** @param onDue called when a write may be necessary */
-  watchDue(onDue: () => void): () => void {
+  subscribeDue(onDue: () => void): () => void {
     this.#dueListeners.add(onDue);
     return () => void this.#dueListeners.delete(onDue);
   }
@@ -126,12 +129,12 @@ export class SharedAuthority implements SigningAuthority {
     return sharedAuthorityMachine.provide({
       actors: {
         followSecret: fromCallback<{ type: never }, undefined>(({ sendBack }) => this.#followSecrets(sendBack)),
-        createSecret: fromPromise<Creation, { withNewRoot: boolean }>(({ input, signal }) =>
+        createSecret: fromPromise<CreationResult, { withNewRoot: boolean }>(({ input, signal }) =>
           this.#create(input.withNewRoot, signal),
         ),
       },
       actions: {
-        applyAuthority: (_, { reading }) => this.#adopt(reading),
+        applyAuthority: (_, { reading }) => this.#adoptAuthority(reading),
         checkRotation: () => {
           for (const notifyDue of this.#dueListeners) notifyDue();
         },
@@ -161,25 +164,34 @@ export class SharedAuthority implements SigningAuthority {
 
   #readChange(): SharedAuthorityReport | undefined {
     const { secrets, now, leaves, log } = this.#options;
-    const [plugged, sharedSecret] = [secrets.pluggedInSecret(), secrets.sharedSecret()];
-    const secretVersion = [plugged, plugged === undefined ? sharedSecret : undefined].map(versionOf).join();
+    const [pluggedInSecret, sharedSecret] = [secrets.pluggedInSecret(), secrets.sharedSecret()];
+    const secretVersion = [pluggedInSecret, pluggedInSecret === undefined ? sharedSecret : undefined]
+      .map(versionOf)
+      .join();
     if (secretVersion === this.#reportedVersion) return undefined;
     this.#reportedVersion = secretVersion;
-    const object = plugged ?? sharedSecret;
+    const object = pluggedInSecret ?? sharedSecret;
     if (object === undefined) {
       this.#lastAdopted = undefined;
       return { type: 'shared-authority.absent' };
     }
     try {
-      const read = (plugged === undefined ? readSharedAuthority : readPluggedInAuthority)(object, now(), leaves.maxMs);
+      const parsedAuthority = (pluggedInSecret === undefined ? readSharedAuthority : readPluggedInAuthority)(
+        object,
+        now(),
+        leaves.maxMs,
+      );
       const readingNumber = ++this.#readingCount;
-      const isCompatible = this.#isCompatible(read);
-      this.#lastAdopted = { read, readingId: readingNumber };
+      const isCompatible = this.#isCompatible(parsedAuthority);
+      this.#lastAdopted = { read: parsedAuthority, readingId: readingNumber };
       this.unavailableReason = '';
-      if (read.unknownOrder !== '') log.warn('authority.orderUnknown', { order: read.unknownOrder });
-      const rejection = read.order === null ? undefined : orderRejection(read.order, read.journal);
-      if (rejection !== undefined) log.warn('authority.orderRejected', { order: read.order, reason: rejection });
-      const { stage, signer, other, tainted, previousSigners } = read.journal;
+      if (parsedAuthority.unknownOrder !== '')
+        log.warn('authority.orderUnknown', { order: parsedAuthority.unknownOrder });
+      const rejection =
+        parsedAuthority.order === null ? undefined : orderRejection(parsedAuthority.order, parsedAuthority.journal);
+      if (rejection !== undefined)
+        log.warn('authority.orderRejected', { order: parsedAuthority.order, reason: rejection });
+      const { stage, signer, other, tainted, previousSigners } = parsedAuthority.journal;
       return {
         type: 'shared-authority.read',
         reading: readingNumber,
@@ -198,16 +210,16 @@ export class SharedAuthority implements SigningAuthority {
   }
 
   /** Whether all clients already trust the authority's root, and the authority's clients will trust certificates that this replica signed. */
-  #isCompatible(read: ReadAuthority): boolean {
-    const active = this.#active;
-    if (active === undefined) return false;
-    const { root } = read.materials.get(read.journal.signer)!;
-    const activeKeys = active.bundle.roots.map(rootKeyOf);
-    const nextRoots = distributedRoots(read).map(({ certificate }) => rootKeyOf(certificate));
-    return activeKeys.includes(rootKeyOf(root)) && nextRoots.includes(rootKeyOf(active.material.root));
+  #isCompatible(candidateAuthority: ReadAuthority): boolean {
+    const activeAuthority = this.#activeAuthority;
+    if (activeAuthority === undefined) return false;
+    const { root } = candidateAuthority.materials.get(candidateAuthority.journal.signer)!;
+    const activeKeys = activeAuthority.bundle.roots.map(rootKeyOf);
+    const nextRoots = distributedRoots(candidateAuthority).map(({ certificate }) => rootKeyOf(certificate));
+    return activeKeys.includes(rootKeyOf(root)) && nextRoots.includes(rootKeyOf(activeAuthority.material.root));
   }
 
-  #adopt(readingNumber: number): void {
+  #adoptAuthority(readingNumber: number): void {
     if (this.#lastAdopted?.readingId !== readingNumber) return;
     const { read } = this.#lastAdopted;
     this.#adoptedAuthority = this.#lastAdopted;
@@ -220,17 +232,17 @@ export class SharedAuthority implements SigningAuthority {
     );
     const authorities = rootsIn(journal.stage, journal).flatMap((id) => materials.get(id) ?? []);
     const taintedMaterial = journal.stage === 'signing' ? materials.get(journal.tainted ?? '') : undefined;
-    this.#active = {
+    this.#activeAuthority = {
       ...{ material, bundle, authorities, roots: trustedRoots.map(({ id }) => id) },
       serverAuthority: serverAuthorityOf(read, this.#options.now()),
       tainted: taintedMaterial === undefined ? [] : [taintedMaterial.root.sha256],
     };
     this.signer.useAuthority(material);
-    for (const listener of this.#listeners) listener(this.#active);
+    for (const listener of this.#listeners) listener(this.#activeAuthority);
   }
 
   /** The first writer wins, so read the stored object back in either case. */
-  async #create(withNewRoot: boolean, signal: AbortSignal): Promise<Creation> {
+  async #create(withNewRoot: boolean, signal: AbortSignal): Promise<CreationResult> {
     const { secrets, server, now, leaves } = this.#options;
     const { namespace, name } = secrets;
     try {

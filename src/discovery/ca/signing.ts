@@ -52,7 +52,7 @@ export interface SigningOptions {
   readonly bundleAuthorities?: string;
 }
 
-export class Signing {
+export class CertificateSigning {
   readonly authority: SigningAuthority;
   /** `undefined` if replicas share the authority. */
   readonly #localAuthority: Authority | undefined;
@@ -63,7 +63,7 @@ export class Signing {
   /** PEM CRLs. Empty until an authority is available. */
   revocationLists = '';
   readonly #store: AuthorityStore;
-  #listedFor: { readonly revoked: RevokedCredentials; readonly roots: readonly AuthorityId[] } | undefined;
+  #revocationListInputs: { readonly revoked: RevokedCredentials; readonly roots: readonly AuthorityId[] } | undefined;
   readonly roots: RootsForAgents;
   readonly bundles: BundleEndpoints;
   readonly #options: SigningOptions;
@@ -170,10 +170,10 @@ export class Signing {
   identityOf(namespace: string): { readonly roots: string; readonly certificate: KeyPair } | undefined {
     const { active } = this.authority;
     if (active === undefined) return undefined;
-    const now = new Date();
-    if (this.#identity?.authority !== active || isCertificateDue(this.#identity.certificate, active, now)) {
+    const currentDate = new Date();
+    if (this.#identity?.authority !== active || isCertificateDue(this.#identity.certificate, active, currentDate)) {
       const id = `spiffe://${this.#options.trustDomains()[0]!}/ns/${namespace}/sa/istiod`;
-      this.#identity = { authority: active, certificate: issueControlPlaneCertificate(active, [], now, [id]) };
+      this.#identity = { authority: active, certificate: issueControlPlaneCertificate(active, [], currentDate, [id]) };
     }
     const { ca, chain, key } = this.#identity.certificate;
     return { roots: ca.toString(), certificate: { chain: chain.toString(), key: createPrivateKey(key) } };
@@ -207,7 +207,7 @@ export class Signing {
     const poolsOfAliases = new Map(this.#rootsOfMesh());
     const meshPool = poolsOfAliases.get(bundle.trustDomain) ?? [];
     poolsOfAliases.delete(bundle.trustDomain);
-    return new TrustPools(bundle.with(...meshPool), poolsOfAliases);
+    return new TrustPools(bundle.withRoots(...meshPool), poolsOfAliases);
   }
 
   /** Cached per configuration; invalid entries are reported once. */
@@ -227,8 +227,8 @@ export class Signing {
 
   #publishRevocations({ authorities, roots }: ActiveAuthority): void {
     const { current } = this.revokedFile;
-    if (this.#listedFor?.revoked === current && this.#listedFor.roots === roots) return;
-    this.#listedFor = { revoked: current, roots };
+    if (this.#revocationListInputs?.revoked === current && this.#revocationListInputs.roots === roots) return;
+    this.#revocationListInputs = { revoked: current, roots };
     try {
       this.revocationLists = revocationListsOf(authorities, current, new Date());
       this.#store.saveRevocationLists(this.revocationLists);

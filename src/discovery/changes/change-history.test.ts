@@ -74,19 +74,19 @@ it('ChangeHistory counts each proxy once, however many resource types the proxy 
   const version = publisher.push(entries(1));
   const proxies = [node('a'), node('b'), node('c')];
   for (const proxy of proxies) {
-    publisher.history.sent(proxy, clusters, version, 'push');
-    publisher.history.sent(proxy, listeners, version, 'push');
+    publisher.history.onSent(proxy, clusters, version, 'push');
+    publisher.history.onSent(proxy, listeners, version, 'push');
   }
   publisher.time += 500;
-  for (const proxy of proxies.slice(0, 2)) publisher.history.acknowledged(proxy, clusters, version);
-  publisher.history.acknowledged(proxies[0]!, listeners, version);
+  for (const proxy of proxies.slice(0, 2)) publisher.history.onAcknowledged(proxy, clusters, version);
+  publisher.history.onAcknowledged(proxies[0]!, listeners, version);
   expect(publisher.views.at(-1)).toMatchObject({
     proxies: { pushed: 3, acknowledged: 1, rejected: 0, pending: 2, unanswered: 0 },
     answeredMs: 500,
   });
   expect([...publisher.history.pendingAt(publisher.history.records.at(-1)!, proxies)]).toEqual(['b', 'c']);
   publisher.history.disconnected(proxies[2]!);
-  publisher.history.sent(proxies[1]!, clusters, publisher.push(entries(2)), 'push');
+  publisher.history.onSent(proxies[1]!, clusters, publisher.push(entries(2)), 'push');
   expect(publisher.views.at(-2)).toMatchObject({ proxies: { acknowledged: 1, pending: 0, unanswered: 2 } });
 });
 
@@ -94,9 +94,9 @@ it('ChangeHistory counts a proxy as pending again when another response follows 
   const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   const proxy = node('a');
-  publisher.history.sent(proxy, clusters, version, 'push');
-  publisher.history.acknowledged(proxy, clusters, version);
-  publisher.history.sent(proxy, listeners, version, 'push');
+  publisher.history.onSent(proxy, clusters, version, 'push');
+  publisher.history.onAcknowledged(proxy, clusters, version);
+  publisher.history.onSent(proxy, listeners, version, 'push');
   expect(publisher.views.at(-1)).toMatchObject({ proxies: { pushed: 1, acknowledged: 0, pending: 1 } });
 });
 
@@ -104,9 +104,9 @@ it('ChangeHistory does not count a late ACK of the previous response for the cur
   const publisher = new HistoryFixture();
   const earlierVersion = publisher.push(entries(1));
   const proxy = node('a');
-  publisher.history.sent(proxy, clusters, earlierVersion, 'push');
-  publisher.history.sent(proxy, clusters, publisher.push(entries(2)), 'push');
-  publisher.history.acknowledged(proxy, clusters, earlierVersion);
+  publisher.history.onSent(proxy, clusters, earlierVersion, 'push');
+  publisher.history.onSent(proxy, clusters, publisher.push(entries(2)), 'push');
+  publisher.history.onAcknowledged(proxy, clusters, earlierVersion);
   expect(publisher.views.at(-1)).toMatchObject({ proxies: { acknowledged: 0, pending: 1 } });
 });
 
@@ -114,9 +114,9 @@ it('ChangeHistory lists a rejection of the first response of a connection below 
   const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   const proxy = node('new', 'no such filter', version, version);
-  publisher.history.sent(node('other'), clusters, version, 'push');
-  publisher.history.sent(proxy, clusters, version, 'request');
-  publisher.history.rejected(proxy, clusters);
+  publisher.history.onSent(node('other'), clusters, version, 'push');
+  publisher.history.onSent(proxy, clusters, version, 'request');
+  publisher.history.onRejected(proxy, clusters);
   expect(publisher.views.flatMap(({ rejections }) => rejections.items)).toEqual([]);
   expect(publisher.unpushedRejections).toMatchObject([
     { proxy: 'new', receivedOn: 'connect', reason: 'no such filter' },
@@ -127,9 +127,9 @@ it('ChangeHistory lists a rejection below the push that sent the response, even 
   const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   const proxy = node('a', 'no such filter', version);
-  publisher.history.sent(proxy, clusters, version, 'push');
-  publisher.history.sent(proxy, listeners, publisher.push(entries(2)), 'push');
-  publisher.history.rejected(proxy, clusters);
+  publisher.history.onSent(proxy, clusters, version, 'push');
+  publisher.history.onSent(proxy, listeners, publisher.push(entries(2)), 'push');
+  publisher.history.onRejected(proxy, clusters);
   expect(publisher.views.map(({ rejections }) => rejections.items.length)).toEqual([0, 1, 0]);
   expect(publisher.unpushedRejections).toEqual([]);
 });
@@ -138,10 +138,10 @@ it('ChangeHistory lists a rejection of requested resources below the push that c
   const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   const [caused, alone] = [node('caused', 'invalid', version), node('alone', 'invalid', version)];
-  publisher.history.sent(caused, listeners, version, 'push');
+  publisher.history.onSent(caused, listeners, version, 'push');
   for (const proxy of [caused, alone]) {
-    publisher.history.sent(proxy, clusters, version, 'request');
-    publisher.history.rejected(proxy, clusters);
+    publisher.history.onSent(proxy, clusters, version, 'request');
+    publisher.history.onRejected(proxy, clusters);
   }
   expect(publisher.views.at(-1)!.rejections.items).toMatchObject([{ proxy: 'caused' }]);
   expect(publisher.unpushedRejections).toMatchObject([{ proxy: 'alone', receivedOn: 'request' }]);
@@ -150,8 +150,8 @@ it('ChangeHistory lists a rejection of requested resources below the push that c
 it('ChangeHistory keeps the last rejection of each proxy and type that belongs to no push, within a limit', () => {
   const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
-  for (let i = 0; i < 120; i++) publisher.history.rejected(node(`proxy-${i}`, 'no', version, version), clusters);
-  for (let i = 0; i < 120; i++) publisher.history.rejected(node('proxy-119', `no ${i}`, version, version), clusters);
+  for (let i = 0; i < 120; i++) publisher.history.onRejected(node(`proxy-${i}`, 'no', version, version), clusters);
+  for (let i = 0; i < 120; i++) publisher.history.onRejected(node('proxy-119', `no ${i}`, version, version), clusters);
   const kept = publisher.unpushedRejections;
   expect([kept.length, kept[0]!.proxy, kept.at(-1)!.reason]).toEqual([100, 'proxy-20', 'no 119']);
 });
@@ -166,7 +166,7 @@ it('ChangeHistory does not let one client evict the rejections of others that be
       proxy: { ...proxy, configNamespace: namespace },
       account: `${namespace}/${account}`,
     };
-    publisher.history.rejected(rejecting as unknown as MeshNode, clusters);
+    publisher.history.onRejected(rejecting as unknown as MeshNode, clusters);
   };
   const namesOf = (prefix: string) =>
     publisher.unpushedRejections.map(({ proxy }) => proxy).filter((proxy) => proxy.startsWith(prefix));
@@ -194,12 +194,12 @@ it('changesView lists EnvoyFilters and the objects that the message names first 
   const namesOfLastPush = () => publisher.views.at(-1)!.objects.items.map(({ name }) => name);
   expect(namesOfLastPush()[0]).toBe('v0');
   const proxy = node('a', 'Error updating listener(s) shop/v7: script load error', version);
-  publisher.history.sent(proxy, clusters, version, 'push');
-  publisher.history.rejected(proxy, clusters);
+  publisher.history.onSent(proxy, clusters, version, 'push');
+  publisher.history.onRejected(proxy, clusters);
   expect(namesOfLastPush().slice(0, 2)).toEqual(['lua', 'v0']);
   const named = node('b', 'v7: script load error', version);
-  publisher.history.sent(named, clusters, version, 'push');
-  publisher.history.rejected(named, clusters);
+  publisher.history.onSent(named, clusters, version, 'push');
+  publisher.history.onRejected(named, clusters);
   expect(namesOfLastPush().slice(0, 2)).toEqual(['v7', 'lua']);
 });
 
@@ -208,7 +208,7 @@ it('ChangeHistory counts the names that exceed the list limit', () => {
   publisher.push(entries(1_500));
   expect(publisher.views.at(-1)!.objects).toMatchObject({ items: { length: 1_000 }, more: 500 });
   const version = publisher.push(entries(1_500, '-changed'));
-  for (let i = 0; i < 250; i++) publisher.history.sent(node(`proxy-${i}`), clusters, version, 'push');
+  for (let i = 0; i < 250; i++) publisher.history.onSent(node(`proxy-${i}`), clusters, version, 'push');
   expect(publisher.views.at(-1)).toMatchObject({
     pushedTo: { items: { length: 100 }, more: 150 },
     proxies: { pushed: 250 },
@@ -249,8 +249,8 @@ it('ChangeHistory limits its size in bytes, including names of proxies and rejec
     const version = publisher.push(entries(100, `-${i}`));
     for (let proxy = 0; proxy < 30; proxy++) {
       const one = node(`sidecar~10.0.0.1~web-${proxy}.shop~shop.svc.cluster.local`, 'x'.repeat(5_000), version);
-      publisher.history.sent(one, clusters, version, 'push');
-      publisher.history.rejected(one, clusters);
+      publisher.history.onSent(one, clusters, version, 'push');
+      publisher.history.onRejected(one, clusters);
     }
   }
   const { configuration } = publisher.history.occupancy;

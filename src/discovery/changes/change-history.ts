@@ -26,7 +26,7 @@ export interface HistoryLimits {
   readonly endpoints: RingLimits;
 }
 
-export const historyLimits: HistoryLimits = {
+export const defaultHistoryLimits: HistoryLimits = {
   configuration: { maxRecords: 1_000, maxBytes: 4 * 1024 * 1024 },
   endpoints: { maxRecords: 500, maxBytes: 1024 * 1024 },
 };
@@ -81,7 +81,11 @@ export class ChangeHistory implements ResponseListener {
   /** The last one of each client, proxy and type, so that a proxy that connects repeatedly does not evict those of others. Oldest first. */
   readonly #unpushedRejections = new Map<string, ClientRejection>();
 
-  constructor({ limits = historyLimits, now = Date.now, objectOf = () => undefined }: ChangeHistoryOptions = {}) {
+  constructor({
+    limits = defaultHistoryLimits,
+    now = Date.now,
+    objectOf = () => undefined,
+  }: ChangeHistoryOptions = {}) {
     this.#now = now;
     this.#objectOf = objectOf;
     this.#configuration = new RecordRing(limits.configuration);
@@ -90,8 +94,8 @@ export class ChangeHistory implements ResponseListener {
 
   /** Oldest first, including pushes of endpoints only. */
   get records(): readonly PushRecord[] {
-    const all = [...this.#configuration.records, ...this.#endpoints.records];
-    return all.sort((one, other) => one.number - other.number);
+    const allRecords = [...this.#configuration.records, ...this.#endpoints.records];
+    return allRecords.sort((one, other) => one.number - other.number);
   }
 
   /** Oldest first. */
@@ -100,8 +104,8 @@ export class ChangeHistory implements ResponseListener {
   }
 
   get occupancy(): Readonly<Record<keyof HistoryLimits, { pushes: number; bytes: number; evicted: number }>> {
-    const of = ({ size, bytes, evictedCount }: RecordRing) => ({ pushes: size, bytes, evicted: evictedCount });
-    return { configuration: of(this.#configuration), endpoints: of(this.#endpoints) };
+    const occupancyOf = ({ size, bytes, evictedCount }: RecordRing) => ({ pushes: size, bytes, evicted: evictedCount });
+    return { configuration: occupancyOf(this.#configuration), endpoints: occupancyOf(this.#endpoints) };
   }
 
   /** Call before the push that contains the change. */
@@ -179,11 +183,11 @@ export class ChangeHistory implements ResponseListener {
     }
   }
 
-  sent(node: MeshNode, typeUrl: string, version: string, cause: ResponseCause): void {
-    const bit = this.#bitOf(typeUrl);
+  onSent(node: MeshNode, typeUrl: string, version: string, cause: ResponseCause): void {
+    const typeBit = this.#bitOf(typeUrl);
     if (cause === 'request') {
       const lastPush = this.#pushes.get(node);
-      if (lastPush !== undefined) lastPush.pushedTypes &= ~bit;
+      if (lastPush !== undefined) lastPush.pushedTypes &= ~typeBit;
       return;
     }
     // The response contains resources that were not ready when the proxy connected, such as Secrets whose access had to be decided.
@@ -191,26 +195,26 @@ export class ChangeHistory implements ResponseListener {
     const record = this.#recordOf(version);
     if (record === undefined) return;
     const push = this.#pushTo(node, record);
-    push.unacknowledgedTypes |= bit;
-    push.pushedTypes |= bit;
-    if (push.state === 'acknowledged') move(push, 'pending');
+    push.unacknowledgedTypes |= typeBit;
+    push.pushedTypes |= typeBit;
+    if (push.state === 'acknowledged') setPushState(push, 'pending');
   }
 
-  acknowledged(node: MeshNode, typeUrl: string, version: string): void {
+  onAcknowledged(node: MeshNode, typeUrl: string, version: string): void {
     const push = this.#pushes.get(node);
     // The ACK can be for an earlier push: a response that waits for an ACK is sent before that ACK is reported.
     if (push?.record.version !== version) return;
     this.#recordResponse(push, typeUrl);
-    if (push.unacknowledgedTypes === 0 && push.state === 'pending') move(push, 'acknowledged');
+    if (push.unacknowledgedTypes === 0 && push.state === 'pending') setPushState(push, 'acknowledged');
   }
 
-  rejected(node: MeshNode, typeUrl: string): void {
+  onRejected(node: MeshNode, typeUrl: string): void {
     const watch = node.watches[typeUrl];
     const record = watch && this.#recordOf(watch.versionSent);
     const push = this.#pushes.get(node);
     if (push !== undefined) {
       this.#recordResponse(push, typeUrl);
-      if (push.record === record && push.state !== 'rejected') move(push, 'rejected');
+      if (push.record === record && push.state !== 'rejected') setPushState(push, 'rejected');
     }
     if (watch === undefined) return;
     const rejection = {
@@ -222,7 +226,11 @@ export class ChangeHistory implements ResponseListener {
     const receivedOn = watch.versionSent === node.connectVersion ? 'connect' : 'request';
     if (receivedOn === 'connect' || !this.#isOfPush(push, typeUrl, record)) {
       const { account = '', proxy } = node;
-      this.#addUnpushed({ namespace: proxy.configNamespace, account, rejection: { ...rejection, receivedOn } });
+      this.#addUnpushedRejection({
+        namespace: proxy.configNamespace,
+        account,
+        rejection: { ...rejection, receivedOn },
+      });
     } else if (record?.rejections.add(rejection)) this.#ringOf(record).recordGrowth(record, itemBytes(rejection));
   }
 
@@ -233,7 +241,7 @@ export class ChangeHistory implements ResponseListener {
   }
 
   /** If the list is full, evicts the oldest one of the account with the most, in the namespace with the most. */
-  #addUnpushed(added: ClientRejection): void {
+  #addUnpushedRejection(added: ClientRejection): void {
     const { account, rejection } = added;
     const key = `${account} ${rejection.proxy} ${rejection.type}`;
     this.#unpushedRejections.delete(key);
@@ -285,13 +293,13 @@ export class ChangeHistory implements ResponseListener {
   }
 
   #bitOf(typeUrl: string): number {
-    let bit = this.#typeBits.get(typeUrl);
-    if (bit === undefined) {
+    let typeBit = this.#typeBits.get(typeUrl);
+    if (typeBit === undefined) {
       if (this.#typeBits.size >= maxTypeBits) return 1 << maxTypeBits;
-      bit = 1 << this.#typeBits.size;
-      this.#typeBits.set(typeUrl, bit);
+      typeBit = 1 << this.#typeBits.size;
+      this.#typeBits.set(typeUrl, typeBit);
     }
-    return bit;
+    return typeBit;
   }
 
   #recordOf(version: string): PushRecord | undefined {
@@ -332,7 +340,7 @@ function addItem<Item extends string | object>(record: PushRecord, list: Bounded
   if (list.add(item)) record.bytes += itemBytes(item);
 }
 
-function move(push: ProxyPush, state: ProxyPush['state']): void {
+function setPushState(push: ProxyPush, state: ProxyPush['state']): void {
   push.record.proxies[push.state]--;
   push.record.proxies[state]++;
   push.state = state;

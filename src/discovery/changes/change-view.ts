@@ -70,7 +70,7 @@ export function changesView(
   filter: ChangeFilter,
 ): ChangesView {
   const { records } = history;
-  const first = records[0];
+  const firstRecord = records[0];
   const pushes: PushView[] = [];
   for (const record of records) {
     if (!isInTimeRange(record, filter) || !hasObject(record, filter)) continue;
@@ -81,7 +81,7 @@ export function changesView(
   }
   const unpushedRejections = history.unpushedRejections.filter((rejection) => isSelected(rejection, filter));
   return {
-    ...(first && { since: timeText(first.publishedAt) }),
+    ...(firstRecord && { since: timeText(firstRecord.publishedAt) }),
     kept: history.occupancy,
     unpushedRejections,
     pushes,
@@ -143,11 +143,11 @@ const changeOrder: readonly RecordedChange['change'][] = ['removed', 'changed', 
 /** Changes and removals break requests more often than additions. */
 function sortedObjects(
   { objects: { items }, rejections }: PushRecord,
-  searched: string | undefined,
+  searchedText: string | undefined,
 ): readonly RecordedChange[] {
   const reasons = rejections.items.map(({ reason }) => reason);
   const rankOf = (object: RecordedChange): number => {
-    if (searched !== undefined && configKeyText(object).includes(searched)) return 0;
+    if (searchedText !== undefined && configKeyText(object).includes(searchedText)) return 0;
     if (reasons.some((reason) => namesIn(reason, [object.name]).length > 0)) return 1;
     // Patches of EnvoyFilters, unlike other objects, were not validated when they were read.
     if (reasons.length > 0 && object.kind === 'EnvoyFilter') return 2;

@@ -5,11 +5,13 @@ import type { UnpushedRejection } from './push-record.ts';
 const shownNames = 10;
 
 export function changesText({ since, pushes, unpushedRejections, kept }: ChangesView, showsAll: boolean): string {
-  const max = showsAll ? Number.POSITIVE_INFINITY : shownNames;
+  const maxItems = showsAll ? Number.POSITIVE_INFINITY : shownNames;
   if (since === undefined) return 'no push since the control plane started\n';
   const evictedText = kept.configuration.evicted > 0 ? ', earlier ones were evicted' : '';
-  const head = `${pushes.length} pushes match; the history begins ${since}${evictedText}\n`;
-  return head + pushes.map((push) => pushText(push, max)).join('') + unpushedText(unpushedRejections, max);
+  const summaryLine = `${pushes.length} pushes match; the history begins ${since}${evictedText}\n`;
+  return (
+    summaryLine + pushes.map((push) => pushText(push, maxItems)).join('') + unpushedText(unpushedRejections, maxItems)
+  );
 }
 
 const receivedTexts: Readonly<Record<UnpushedRejection['receivedOn'], string>> = {
@@ -17,38 +19,38 @@ const receivedTexts: Readonly<Record<UnpushedRejection['receivedOn'], string>> =
   request: 'rejected resources that it requested',
 };
 
-function unpushedText(rejections: readonly UnpushedRejection[], max: number): string {
+function unpushedText(rejections: readonly UnpushedRejection[], maxRejections: number): string {
   if (rejections.length === 0) return '';
   const lines = listText(
     '',
     { items: rejections.toReversed() },
-    max,
+    maxRejections,
     ({ at, proxy, receivedOn, type, reason }) => `${at}  ${proxy} ${receivedTexts[receivedOn]}: ${type}: ${reason}`,
   );
   return `\nrejections of responses that no push sent, newest first:\n${lines.join('\n')}\n`;
 }
 
-function pushText(push: PushView, max: number): string {
+function pushText(push: PushView, maxItems: number): string {
   const { time, objects, services, endpoints, pushedTo, pendingAt, rejections } = push;
-  const lines = [
+  const outputLines = [
     `\n${time}  push ${push.push}: ${changeText(push)}`,
     `  ${proxiesText(push)}`,
-    ...listText('', objects, max, ({ kind, namespace, name, change, source, resourceVersion }) => {
+    ...listText('', objects, maxItems, ({ kind, namespace, name, change, source, resourceVersion }) => {
       const location = source ?? (resourceVersion ? `resourceVersion ${resourceVersion}` : '');
       return `${change} ${kind} ${namespace === '' ? '' : `${namespace}/`}${name}${location === '' ? '' : `  ${location}`}`;
     }),
-    ...listText('service ', services, max, (name) => name),
-    ...listText('endpoints ', endpoints, max, (name) => name),
-    ...listText('pushed to ', pushedTo, max, (name) => name),
-    ...listText('no response from ', pendingAt, max, (name) => name),
+    ...listText('service ', services, maxItems, (name) => name),
+    ...listText('endpoints ', endpoints, maxItems, (name) => name),
+    ...listText('pushed to ', pushedTo, maxItems, (name) => name),
+    ...listText('no response from ', pendingAt, maxItems, (name) => name),
     ...listText(
       'rejected by ',
       rejections,
-      max,
+      maxItems,
       ({ proxy, type, reason, at }) => `${proxy} at ${at}: ${type}: ${reason}`,
     ),
   ];
-  return `${lines.join('\n')}\n`;
+  return `${outputLines.join('\n')}\n`;
 }
 
 function changeText({ first, full, objects, services, endpoints, waitedMs }: PushView): string {
@@ -82,13 +84,13 @@ function proxiesText({ proxies, answeredMs }: PushView): string {
 function listText<Item>(
   label: string,
   { items, more = 0 }: NamedItems<Item>,
-  max: number,
-  text: (item: Item) => string,
+  maxItems: number,
+  textOfItem: (item: Item) => string,
 ): string[] {
-  const shownItems = items.slice(0, max);
+  const shownItems = items.slice(0, maxItems);
   const omittedCount = items.length - shownItems.length;
   return [
-    ...shownItems.map((item) => `  ${label}${text(item)}`),
+    ...shownItems.map((item) => `  ${label}${textOfItem(item)}`),
     ...(omittedCount + more > 0
       ? [`  ${label}and ${omittedCount + more} more${omittedCount > 0 ? ' (--all)' : ''}`]
       : []),
@@ -99,8 +101,8 @@ function countOf({ items, more = 0 }: NamedItems<unknown>): number {
   return items.length + more;
 }
 
-function countText(count: number, singular: string, several = `${singular}s`): string {
-  return count === 0 ? '' : `${count} ${count === 1 ? singular : several}`;
+function countText(count: number, singular: string, plural = `${singular}s`): string {
+  return count === 0 ? '' : `${count} ${count === 1 ? singular : plural}`;
 }
 
 function seconds(ms: number): string {

@@ -7,7 +7,7 @@ import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../../..
 import { eventually } from '../../../test/harness/eventually.ts';
 import { changesCommand } from '../../cli/commands/remote/changes.ts';
 import { changePages } from '../monitor/debug/change-pages.ts';
-import { pageRefusal, permissionOfNamespace } from '../monitor/debug/debug-access.ts';
+import { pageRejectionOf, permissionOfNamespace } from '../monitor/debug/debug-access.ts';
 import type { ChangesView, PushView } from './change-view.ts';
 
 const rule = (timeout: string): string => `apiVersion: networking.istio.io/v1
@@ -178,5 +178,5 @@ it('pilot-discovery changes shows no history to callers of other namespaces', ()
     { checksNamespace: true, rootNamespace: () => 'istio-system', allowedNamespaces: [] } as never,
     'shop',
   );
-  expect(pageRefusal(changePages[0]!, permission)).toMatchObject({ status: 403 });
+  expect(pageRejectionOf(changePages[0]!, permission)).toMatchObject({ status: 403 });
 });

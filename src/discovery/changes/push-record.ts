@@ -26,15 +26,15 @@ export interface UnpushedRejection extends RecordedRejection {
 export class BoundedList<Item> {
   readonly items: Item[] = [];
   count = 0;
-  readonly #max: number;
+  readonly #maxItems: number;
 
-  constructor(max: number) {
-    this.#max = max;
+  constructor(maxItems: number) {
+    this.#maxItems = maxItems;
   }
 
   add(item: Item): boolean {
     this.count++;
-    if (this.items.length >= this.#max) return false;
+    if (this.items.length >= this.#maxItems) return false;
     this.items.push(item);
     return true;
   }
@@ -83,11 +83,11 @@ const recordBytes = 600;
 const nameBytes = 96;
 
 export function createPushRecord(
-  head: Pick<PushRecord, 'version' | 'publishedAt' | 'isFirst' | 'full' | 'firstChangeAt'>,
+  recordFields: Pick<PushRecord, 'version' | 'publishedAt' | 'isFirst' | 'full' | 'firstChangeAt'>,
 ): PushRecord {
   return {
-    ...head,
-    number: Number(head.version.slice(head.version.lastIndexOf('/') + 1)),
+    ...recordFields,
+    number: Number(recordFields.version.slice(recordFields.version.lastIndexOf('/') + 1)),
     objects: new BoundedList(maxNames.objects),
     services: new BoundedList(maxNames.services),
     endpoints: new BoundedList(maxNames.endpoints),

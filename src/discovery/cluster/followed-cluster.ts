@@ -26,7 +26,7 @@ import { ClusterSource, type ClusterSourceOptions } from '../kubernetes/readers/
 import { DiscoveredNamespaces } from '../kubernetes/readers/discovered-namespaces.ts';
 import { ReferencedObjects } from '../kubernetes/readers/referenced-objects.ts';
 import { StoredObjects } from '../kubernetes/readers/stored-objects.ts';
-import { RefusedObjectLog } from '../kubernetes/store/refused-object-log.ts';
+import { RejectedObjectLog } from '../kubernetes/store/refused-object-log.ts';
 import { defaultSelection } from '../kubernetes/store/usual-selection.ts';
 import { Http2ApiServer } from '../kubernetes/transport/http2-api-server.ts';
 import type { Publication } from '../push/contexts/mesh-state.ts';
@@ -93,7 +93,7 @@ export class FollowedCluster {
   /** Separate connection for Leases, so that other requests do not delay renewals. */
   readonly leaseServer: Http2ApiServer;
   readonly #isRegistry: boolean;
-  readonly #settingsChanged = new Set<() => void>();
+  readonly #settingsListeners = new Set<() => void>();
   readonly url: string;
   readonly #outage: OutageLog;
   readonly #unservedLog: RepeatedLines;
@@ -112,10 +112,11 @@ export class FollowedCluster {
     this.leaseServer = new Http2ApiServer(access);
     this.secretAccess = new SecretAccess({ server: this.server, log });
     const ownOptions = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
-    const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', fields));
-    const reportRefusal = (kind: string, key: string, reason: string): void => refusals.report(kind, key, reason);
+    const rejectedObjectLog = new RejectedObjectLog((fields) => log.warn('object.limitExceeded', fields));
+    const reportRejection = (kind: string, key: string, reason: string): void =>
+      rejectedObjectLog.report(kind, key, reason);
     this.referencedObjects = new ReferencedObjects({
-      ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), onRejected: reportRefusal },
+      ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), onRejected: reportRejection },
     });
     const rootConfigMaps = signsCertificates && options.rootConfigMap ? [rootConfigMapsOf(options.rootConfigMap)] : [];
     const injectorMap = options.injectsSidecars === true ? [injectorMapOf(settings)] : [];
@@ -129,7 +130,7 @@ export class FollowedCluster {
         ...(signsCertificates ? [dnsSecretsIn(settings.namespace)] : []),
         ...(authoritySecret === undefined
           ? []
-          : [authoritySecret, pluggedInSecret].map((name) => oneSecret(settings.namespace, name))),
+          : [authoritySecret, pluggedInSecret].map((name) => followedSecret(settings.namespace, name))),
         { resource: customResourceDefinitions, selection: defaultSelection(customResourceDefinitions) },
         ...rootConfigMaps,
         ...(options.injectsSidecars === true && signsCertificates ? webhookConfigurationsOf(settings.revision) : []),
@@ -137,7 +138,7 @@ export class FollowedCluster {
           followedKind(kind, this.referencedObjects, this.discoveredNamespaces),
         ),
       ],
-      onRejected: reportRefusal,
+      onRejected: reportRejection,
       random: Math.random,
       now: () => performance.now(),
       onLost: (reason) => this.#outage.report(reason),
@@ -155,7 +156,7 @@ export class FollowedCluster {
       controller: this.identity,
     });
     this.settings.onChanged(() => {
-      for (const onChanged of this.#settingsChanged) onChanged();
+      for (const onChanged of this.#settingsListeners) onChanged();
     });
     for (const { name, place } of injectorMap) {
       this.injectorSettings = {
@@ -205,7 +206,7 @@ export class FollowedCluster {
     const { name } = webhookConfigurationsOf(revision)[0];
     return {
       configurations: () => this.informers.storeOf(name).values(),
-      namespace: (of) => this.informers.storeOf(resourceOf('Namespace')).get(`/${of}`)?.metadata,
+      namespace: (namespaceName) => this.informers.storeOf(resourceOf('Namespace')).get(`/${namespaceName}`)?.metadata,
       kubelets: () => (this.#isRegistry ? kubeletVersions(this.informers.storeOf(resourceOf('Node')).values()) : []),
       onChanged: (onChanged) => this.informers.addReader(name, () => onChanged()),
     };
@@ -219,12 +220,15 @@ export class FollowedCluster {
   readGranted({ configs: { set }, context, forced, changedKeys }: Publication): void {
     const isAffected = (key: string): boolean => /^(?:KubernetesGateway|ReferenceGrant)\//.test(key);
     if (!forced && ![...changedKeys].some(isAffected)) return;
-    this.referencedObjects.refer('granted Secrets', grantedCredentials(set.KubernetesGateway, context.referenceGrants));
+    this.referencedObjects.setReferences(
+      'granted Secrets',
+      grantedCredentials(set.KubernetesGateway, context.referenceGrants),
+    );
   }
 
   watchSettings(onChanged: () => void): () => void {
-    this.#settingsChanged.add(onChanged);
-    return () => void this.#settingsChanged.delete(onChanged);
+    this.#settingsListeners.add(onChanged);
+    return () => void this.#settingsListeners.delete(onChanged);
   }
 
   get input(): ApiServerInput {
@@ -280,7 +284,7 @@ export class FollowedCluster {
   }
 
   #authoritySecrets(namespace: string, name: string): AuthoritySecrets {
-    const kindOf = (secret: string): string => oneSecret(namespace, secret).name;
+    const kindOf = (secret: string): string => followedSecret(namespace, secret).name;
     const objectOf = (secret: string) => this.informers.storeOf(kindOf(secret)).get(`${namespace}/${secret}`);
     const listeners = new Set<() => void>();
     for (const secret of [name, pluggedInSecret]) {
@@ -319,7 +323,7 @@ function injectorMapOf({
 /** Istio's Secret for a plugged-in CA. */
 const pluggedInSecret = 'cacerts';
 
-function oneSecret(namespace: string, name: string): FollowedKind & { readonly name: string } {
+function followedSecret(namespace: string, name: string): FollowedKind & { readonly name: string } {
   const selection = { namespace, fieldSelector: `metadata.name=${name}`, keepsData: true };
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/${name}`, selection };
 }
@@ -329,15 +333,19 @@ function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: str
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/istio/multiCluster`, selection };
 }
 
-function followedKind(kind: KindName, referenced: ReferencedObjects, discovered: DiscoveredNamespaces): FollowedKind {
+function followedKind(
+  kind: KindName,
+  referencedObjects: ReferencedObjects,
+  discoveredNamespaces: DiscoveredNamespaces,
+): FollowedKind {
   const resource = resourceOf(kind);
   const defaultKind = { resource, selection: defaultSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
-  if (discovered.isMemberKind(kind)) return { ...defaultKind, shouldKeep: discovered.shouldKeep };
+  if (discoveredNamespaces.isMemberKind(kind)) return { ...defaultKind, shouldKeep: discoveredNamespaces.shouldKeep };
   if (kind !== 'Secret' && kind !== 'ConfigMap') return defaultKind;
   return {
     ...defaultKind,
     selection: { ...defaultKind.selection, metadataOnly: true },
-    shouldKeep: (key) => referenced.shouldKeep(kind, key),
+    shouldKeep: (key) => referencedObjects.shouldKeep(kind, key),
     isOnDemand: true,
   };
 }

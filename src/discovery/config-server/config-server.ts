@@ -6,7 +6,7 @@ import type { DescMessage } from '@bufbuild/protobuf';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
 import type { Config } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
-import { messageOf, withCode } from '../../runtime/errors.ts';
+import { appendCode, messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
 import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
@@ -37,14 +37,14 @@ interface ServedKind {
   readonly set: ResourceSet;
 }
 
-type Encoded = WeakMap<Config, EncodedResource | 'none'>;
+type EncodedResources = WeakMap<Config, EncodedResource | 'none'>;
 
 const emptySet: ResourceSet = { version: 'empty', resources: new Map() };
 const changedKey = 'chartpilot/config-over-xds';
 
 export class ConfigServer {
   readonly #options: ConfigServerOptions;
-  readonly #encodedByConfig: Encoded = new WeakMap();
+  readonly #encodedByConfig: EncodedResources = new WeakMap();
   readonly #servedKinds = new Map<string, ServedKind>();
   readonly #clients = new Set<ConfigClient>();
   #messages: ReadonlyMap<KindName, DescMessage> | undefined;
@@ -67,8 +67,8 @@ export class ConfigServer {
 
   withFallback(fallback: ResourceSource): ResourceSource {
     return {
-      open: (node, onRefused) =>
-        node.metadata.GENERATOR === 'api' ? this.#openNode(node) : fallback.open(node, onRefused),
+      openNode: (node, onRejected) =>
+        node.metadata.GENERATOR === 'api' ? this.#openNode(node) : fallback.openNode(node, onRejected),
     };
   }
 
@@ -76,7 +76,7 @@ export class ConfigServer {
     const rejection = this.#rejectionOf(node.identities ?? []);
     if (rejection !== undefined) return rejection;
     if (this.#messages === undefined) {
-      return { code: 'UNAVAILABLE', error: withCode('configuration is being prepared, retry', 'SERVER_NOT_READY') };
+      return { code: 'UNAVAILABLE', error: appendCode('configuration is being prepared, retry', 'SERVER_NOT_READY') };
     }
     const revision = scalarText(node.metadata.ISTIO_REVISION);
     const client = new ConfigClient(
@@ -94,11 +94,11 @@ export class ConfigServer {
     const root = this.#options.rootNamespace();
     if (identities.length === 0) {
       const error = `configuration is served to identities of namespace ${root} only, over TLS with a certificate or token (ENABLE_XDS_API_GENERATOR_AUTH)`;
-      return { code: 'UNAUTHENTICATED', error: withCode(error, 'CLIENT_UNAUTHENTICATED') };
+      return { code: 'UNAUTHENTICATED', error: appendCode(error, 'CLIENT_UNAUTHENTICATED') };
     }
     if (identities.some((identity) => workloadIdentityOf(identity)?.namespace === root)) return undefined;
     const error = `configuration is served to identities of namespace ${root} only, got ${identities.join(', ')}`;
-    return { code: 'PERMISSION_DENIED', error: withCode(error, 'CLIENT_FORBIDDEN') };
+    return { code: 'PERMISSION_DENIED', error: appendCode(error, 'CLIENT_FORBIDDEN') };
   }
 
   /** Returns the same set for equal objects. An unknown type has an empty set, so that clients do not wait for it. */
@@ -161,7 +161,7 @@ class ConfigClient implements NodeResources {
     return set;
   }
 
-  typesToPush(_: ResourceChange, watched: readonly string[]): readonly string[] {
-    return watched.filter((typeUrl) => this.#setOf(typeUrl) !== this.#sentByType.get(typeUrl));
+  typesToPush(_: ResourceChange, watchedTypes: readonly string[]): readonly string[] {
+    return watchedTypes.filter((typeUrl) => this.#setOf(typeUrl) !== this.#sentByType.get(typeUrl));
   }
 }

@@ -12,7 +12,7 @@ import { watchEffect } from './files/watch-actor.ts';
 
 export interface SettingsOfCluster {
   readonly read: (name: SettingsName) => Promise<Parameters<SettingsFiles['readTexts']>[1]>;
-  readonly watch: (changed: () => void) => () => void;
+  readonly watch: (onChanged: () => void) => () => void;
 }
 
 export interface MeshConfigEffects {
@@ -45,7 +45,7 @@ export function meshConfigWithEffects({ settings, cluster, reportAdopted, log }:
     },
     actions: {
       applySettings: ({ context }, { version }) => {
-        settings.adopt(context.name, version);
+        settings.activate(context.name, version);
         reportAdopted();
       },
     },

@@ -18,13 +18,13 @@ import type { ConformanceCache, ResourceAddress } from './conformance-cache.ts';
 /** A harness sends an update right after an unsubscribe on another connection. The delay ensures that the unsubscribe is processed first. */
 const updateDelayMs = 200;
 
-interface Method {
+interface GrpcMethod {
   readonly definition: MethodDefinition<unknown, unknown>;
   readonly handler: handleUnaryCall<unknown, unknown>;
 }
 
 export function createConformanceAdapter(cache: ConformanceCache): Server {
-  const methods: Record<string, Method> = {
+  const methods: Record<string, GrpcMethod> = {
     SetState: unary('SetState', SetStateRequestSchema, SetStateResponseSchema, ({ node, version, resources }) => {
       cache.setState(node, version, resources);
       return create(SetStateResponseSchema, { success: true });
@@ -68,7 +68,7 @@ function unary<Request extends DescMessage, Response extends DescMessage>(
   request: Request,
   response: Response,
   reply: (request: MessageShape<Request>) => MessageShape<Response> | Promise<MessageShape<Response>>,
-): Method {
+): GrpcMethod {
   return {
     definition: {
       path: `/adapter.Adapter/${name}`,

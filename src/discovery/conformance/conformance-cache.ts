@@ -23,20 +23,20 @@ export interface ResourceAddress {
   readonly version: string;
 }
 
-interface Entry {
+interface CacheEntry {
   readonly value: Uint8Array;
   readonly encoded: EncodedResource;
 }
 
 interface TypeState {
   readonly version: string;
-  readonly entries: ReadonlyMap<string, Entry>;
+  readonly entries: ReadonlyMap<string, CacheEntry>;
 }
 
 /** Compared by identity, so that a delayed update does not affect a newer state. */
 type NodeState = Map<string, TypeState>;
 
-const noEntries: ReadonlyMap<string, Entry> = new Map();
+const noEntries: ReadonlyMap<string, CacheEntry> = new Map();
 
 export class ConformanceCache implements ResourceSource {
   readonly #nodes = new Map<string, NodeState>();
@@ -53,10 +53,10 @@ export class ConformanceCache implements ResourceSource {
     const state: NodeState = new Map();
     for (const [typeUrl, previousTypes] of this.#nodes.get(node) ?? [])
       state.set(typeUrl, { ...previousTypes, entries: noEntries });
-    const entriesByType = new Map<string, Map<string, Entry>>();
+    const entriesByType = new Map<string, Map<string, CacheEntry>>();
     for (const { typeUrl, value } of resources) {
       const name = kindOf(typeUrl).nameOf(value);
-      const entries = entriesByType.get(typeUrl) ?? new Map<string, Entry>();
+      const entries = entriesByType.get(typeUrl) ?? new Map<string, CacheEntry>();
       entriesByType.set(typeUrl, entries.set(name, this.#entry(typeUrl, name, value)));
     }
     for (const [typeUrl, entries] of entriesByType) state.set(typeUrl, { version, entries });
@@ -70,7 +70,7 @@ export class ConformanceCache implements ResourceSource {
   }
 
   addResource({ node, typeUrl, name, version }: ResourceAddress): void {
-    const value = kindOf(typeUrl).buildBare(name);
+    const value = kindOf(typeUrl).buildMinimalResource(name);
     const state = this.#nodes.get(node) ?? new Map<string, TypeState>();
     this.#nodes.set(node, state);
     const previousTypes = state.get(typeUrl);
@@ -101,7 +101,7 @@ export class ConformanceCache implements ResourceSource {
       const entry = previousTypes?.entries.get(name);
       if (state === undefined || previousTypes === undefined || entry === undefined) return false;
       if (this.#nodes.get(node) !== state) return false;
-      const value = kindOf(typeUrl).buildChanged(entry.value, this.#revision + 1);
+      const value = kindOf(typeUrl).buildChangedResource(entry.value, this.#revision + 1);
       const entries = new Map(previousTypes.entries).set(name, this.#entry(typeUrl, name, value));
       this.#setType(node, state, typeUrl, { version: version || previousTypes.version, entries });
       return true;
@@ -109,12 +109,12 @@ export class ConformanceCache implements ResourceSource {
   }
 
   /** Serves all nodes, including those without a state. */
-  open(node: NodeIdentity): { readonly resources: NodeResources } {
+  openNode(node: NodeIdentity): { readonly resources: NodeResources } {
     return {
       resources: {
         get: (typeUrl, names) => this.#get(node.id, typeUrl, names),
-        typesToPush: (change, watched) =>
-          watched.filter((typeUrl) => change.forced || change.configs.has(changeKey(node.id, typeUrl))),
+        typesToPush: (change, watchedTypes) =>
+          watchedTypes.filter((typeUrl) => change.forced || change.configs.has(changeKey(node.id, typeUrl))),
         close: () => {},
       },
     };
@@ -131,7 +131,7 @@ export class ConformanceCache implements ResourceSource {
     return { version: type.version, resources };
   }
 
-  #entry(typeUrl: string, name: string, value: Uint8Array): Entry {
+  #entry(typeUrl: string, name: string, value: Uint8Array): CacheEntry {
     return { value, encoded: encodeValue(typeUrl, value, name, { version: `${++this.#revision}` }) };
   }
 

@@ -11,9 +11,9 @@ import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_
 
 export interface ConformanceKind {
   nameOf(value: Uint8Array): string;
-  buildBare(name: string): Uint8Array;
+  buildMinimalResource(name: string): Uint8Array;
   /** The message has the same name, and differs for each revision. */
-  buildChanged(value: Uint8Array, revision: number): Uint8Array;
+  buildChangedResource(value: Uint8Array, revision: number): Uint8Array;
 }
 
 function kindOf<Desc extends DescMessage>(
@@ -24,8 +24,8 @@ function kindOf<Desc extends DescMessage>(
 ): ConformanceKind {
   return {
     nameOf: (value) => nameOf(fromBinary(schema, value)),
-    buildBare: (name) => toBinary(schema, bareMessage(name)),
-    buildChanged(value, revision) {
+    buildMinimalResource: (name) => toBinary(schema, bareMessage(name)),
+    buildChangedResource(value, revision) {
       const message = fromBinary(schema, value);
       change(message, revision);
       return toBinary(schema, message);

@@ -21,7 +21,7 @@ export type QueryKey = ListKey | PartKey;
 const maxConcurrentReads = 20;
 /** HTTP/2 does not need a connection per request. */
 const maxConcurrentHttp2Reads = 100;
-const failing = 'Status != "passing"';
+const failingFilter = 'Status != "passing"';
 
 export interface ReadCatalog extends CatalogContent {
   /** Index of each response, from which its blocking query continues. */
@@ -33,17 +33,17 @@ export const maxCatalogBytes = 256 * 1024 * 1024;
 
 export class CatalogSizes {
   readonly #bytes = new Map<QueryKey, number>();
-  #total = 0;
+  #totalBytes = 0;
 
   /** @throws InvalidCatalog if the catalog exceeds {@link maxCatalogBytes} */
   set(key: QueryKey, bytes: number): void {
-    this.#total += bytes - (this.#bytes.get(key) ?? 0);
+    this.#totalBytes += bytes - (this.#bytes.get(key) ?? 0);
     this.#bytes.set(key, bytes);
-    if (this.#total > maxCatalogBytes) throw new InvalidCatalog(`the catalog exceeds ${maxCatalogBytes} bytes`);
+    if (this.#totalBytes > maxCatalogBytes) throw new InvalidCatalog(`the catalog exceeds ${maxCatalogBytes} bytes`);
   }
 
   delete(key: QueryKey): void {
-    this.#total -= this.#bytes.get(key) ?? 0;
+    this.#totalBytes -= this.#bytes.get(key) ?? 0;
     this.#bytes.delete(key);
   }
 }
@@ -53,7 +53,7 @@ export const servicePart = (service: string): PartKey => `service/${service}`;
 
 export function get(client: ConsulClient, key: QueryKey, query: ConsulQuery): Promise<ConsulResponse> {
   if (key === 'nodes' || key === 'services') return client.get(`catalog/${key}`, query);
-  if (key === 'checks') return client.get('health/state/any', { ...query, filter: failing });
+  if (key === 'checks') return client.get('health/state/any', { ...query, filter: failingFilter });
   const [kind, name] = [key.slice(0, key.indexOf('/')), encodeURIComponent(key.slice(key.indexOf('/') + 1))];
   return client.get(kind === 'node' ? `catalog/node-services/${name}` : `health/service/${name}`, query);
 }
@@ -84,36 +84,36 @@ export async function readCatalog(client: ConsulClient, options: CatalogReadOpti
   const { strategy, maxConnections, isConsistent, signal } = options;
   const indexes = new Map<QueryKey, number>();
   const sizes = new CatalogSizes();
-  let restricted = false;
-  const read = async (key: QueryKey): Promise<unknown> => {
+  let isRestricted = false;
+  const readBody = async (key: QueryKey): Promise<unknown> => {
     const response = await get(client, key, { isConsistent, signal });
     indexes.set(key, response.index);
     sizes.set(key, response.bytes);
-    restricted ||= response.isRestricted;
+    isRestricted ||= response.isRestricted;
     return response.body;
   };
-  const nodes = nodeNames(await read('nodes'));
-  const keys = strategy === 'nodes' ? nodes.map(nodePart) : meshServices(await read('services')).map(servicePart);
+  const nodes = nodeNames(await readBody('nodes'));
+  const keys = strategy === 'nodes' ? nodes.map(nodePart) : meshServices(await readBody('services')).map(servicePart);
   const partsByKey = new Map<PartKey, readonly ConsulInstance[]>();
   const isHttp2 = client.transport === 'HTTP/2';
   const maxConcurrent = isHttp2 ? maxConcurrentHttp2Reads : Math.min(maxConcurrentReads, maxConnections);
   await forEachConcurrently(keys, maxConcurrent, async (key) => {
-    const instances = instancesIn(key, await read(key));
+    const instances = instancesIn(key, await readBody(key));
     if (instances !== undefined) partsByKey.set(key, instances);
   });
   // Checks are read after the instances, because older checks would not contain failures of new instances.
-  const checks: readonly ConsulCheck[] = strategy === 'services' ? [] : failingChecks(await read('checks'));
-  return { nodes, instancesByPart: partsByKey, checks, isRestricted: restricted, indexes, sizes };
+  const checks: readonly ConsulCheck[] = strategy === 'services' ? [] : failingChecks(await readBody('checks'));
+  return { nodes, instancesByPart: partsByKey, checks, isRestricted: isRestricted, indexes, sizes };
 }
 
 export async function forEachConcurrently<Item>(
   items: readonly Item[],
   concurrency: number,
-  work: (item: Item) => Promise<void>,
+  task: (item: Item) => Promise<void>,
 ): Promise<void> {
   const remainingItems = items.values();
   const worker = async (): Promise<void> => {
-    for (const item of remainingItems) await work(item);
+    for (const item of remainingItems) await task(item);
   };
   await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, worker));
 }

@@ -6,7 +6,7 @@ import {
   type ConsulChecks,
   type ConsulHealth,
   type ConsulInstance,
-  withChecks,
+  withHealthChecks,
   worstHealth,
 } from '../../model/services/consul/consul-instance.ts';
 import { consulHostname } from '../../model/services/consul/consul-service.ts';
@@ -43,7 +43,7 @@ export class CatalogStore {
     return this.#isApplied;
   }
 
-  get reading(): CatalogReading {
+  get catalogReading(): CatalogReading {
     return {
       ...{ nodes: this.#nodes.size, services: this.#partsOfHost.size, instances: this.#instances },
       ...{ restricted: this.#isRestricted, emptied: this.#emptiedCount },
@@ -53,9 +53,10 @@ export class CatalogStore {
   replace({ nodes, instancesByPart, checks, isRestricted }: CatalogContent): void {
     this.#isRestricted = isRestricted;
     this.#nodes = new Set(nodes);
-    for (const key of [...this.#instancesByPart.keys()]) if (!instancesByPart.has(key)) this.#put(key, undefined);
-    for (const [key, instances] of instancesByPart) this.#put(key, instances);
-    this.setChecks(checks);
+    for (const key of [...this.#instancesByPart.keys()])
+      if (!instancesByPart.has(key)) this.#putInstances(key, undefined);
+    for (const [key, instances] of instancesByPart) this.#putInstances(key, instances);
+    this.replaceChecks(checks);
     this.#emptiedCount = 0;
   }
 
@@ -67,7 +68,7 @@ export class CatalogStore {
   }
 
   setPart(key: PartKey, instances: readonly ConsulInstance[] | undefined): boolean {
-    return this.#put(key, instances);
+    return this.#putInstances(key, instances);
   }
 
   addedTo(key: PartKey, instances: readonly ConsulInstance[]): number {
@@ -75,17 +76,17 @@ export class CatalogStore {
     return instances.filter((instance) => !previousIds.has(idOf(instance))).length;
   }
 
-  setChecks(checks: readonly ConsulCheck[]): boolean {
+  replaceChecks(checks: readonly ConsulCheck[]): boolean {
     const previous = this.#checks;
-    const now = new Map<string, Map<string, ConsulHealth>>();
+    const currentChecks = new Map<string, Map<string, ConsulHealth>>();
     for (const { node, instance, status } of checks) {
-      const nodeHealth = now.get(node) ?? new Map<string, ConsulHealth>();
+      const nodeHealth = currentChecks.get(node) ?? new Map<string, ConsulHealth>();
       nodeHealth.set(instance, worstHealth([nodeHealth.get(instance), status]));
-      now.set(node, nodeHealth);
+      currentChecks.set(node, nodeHealth);
     }
-    this.#checks = now;
-    const nodes = [...new Set([...previous.keys(), ...now.keys()])];
-    const changedNodes = nodes.filter((node) => !isDeepStrictEqual(previous.get(node), now.get(node)));
+    this.#checks = currentChecks;
+    const nodes = [...new Set([...previous.keys(), ...currentChecks.keys()])];
+    const changedNodes = nodes.filter((node) => !isDeepStrictEqual(previous.get(node), currentChecks.get(node)));
     for (const node of changedNodes) {
       for (const key of this.#partsOfNode.get(node) ?? [])
         for (const { service } of this.#instancesByPart.get(key)!) this.#changedHosts.add(consulHostname(service));
@@ -93,8 +94,8 @@ export class CatalogStore {
     return changedNodes.length > 0;
   }
 
-  setRestricted(restricted: boolean): void {
-    this.#isRestricted = this.#isRestricted || restricted;
+  setRestricted(isRestricted: boolean): void {
+    this.#isRestricted = this.#isRestricted || isRestricted;
   }
 
   /** @returns changed hosts */
@@ -119,34 +120,34 @@ export class CatalogStore {
       this.#instancesByPart
         .get(key)!
         .filter(({ service }) => consulHostname(service) === hostname)
-        .map((instance) => withChecks(instance, this.#checks)),
+        .map((instance) => withHealthChecks(instance, this.#checks)),
     );
   }
 
-  #put(key: PartKey, instances: readonly ConsulInstance[] | undefined): boolean {
+  #putInstances(key: PartKey, instances: readonly ConsulInstance[] | undefined): boolean {
     const previous = this.#instancesByPart.get(key);
-    const now = instances?.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
-    if (isDeepStrictEqual(now, previous)) return false;
-    if ((previous?.length ?? 0) > 0 && (now?.length ?? 0) === 0) this.#emptiedCount++;
-    for (const instance of previous ?? []) this.#forget(key, instance);
-    if (now === undefined) this.#instancesByPart.delete(key);
-    else this.#instancesByPart.set(key, now);
-    for (const instance of now ?? []) this.#remember(key, instance);
+    const sortedInstances = instances?.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
+    if (isDeepStrictEqual(sortedInstances, previous)) return false;
+    if ((previous?.length ?? 0) > 0 && (sortedInstances?.length ?? 0) === 0) this.#emptiedCount++;
+    for (const instance of previous ?? []) this.#removeFromIndexes(key, instance);
+    if (sortedInstances === undefined) this.#instancesByPart.delete(key);
+    else this.#instancesByPart.set(key, sortedInstances);
+    for (const instance of sortedInstances ?? []) this.#addToIndexes(key, instance);
     return true;
   }
 
-  #forget(key: PartKey, { service, node }: ConsulInstance): void {
+  #removeFromIndexes(key: PartKey, { service, node }: ConsulInstance): void {
     this.#instances--;
     this.#changedHosts.add(consulHostname(service));
-    dropFrom(this.#partsOfHost, consulHostname(service), key);
-    dropFrom(this.#partsOfNode, node.name, key);
+    removeFromIndex(this.#partsOfHost, consulHostname(service), key);
+    removeFromIndex(this.#partsOfNode, node.name, key);
   }
 
-  #remember(key: PartKey, { service, node }: ConsulInstance): void {
+  #addToIndexes(key: PartKey, { service, node }: ConsulInstance): void {
     this.#instances++;
     this.#changedHosts.add(consulHostname(service));
-    addTo(this.#partsOfHost, consulHostname(service), key);
-    addTo(this.#partsOfNode, node.name, key);
+    addToIndex(this.#partsOfHost, consulHostname(service), key);
+    addToIndex(this.#partsOfNode, node.name, key);
   }
 }
 
@@ -154,13 +155,13 @@ function idOf({ node, id }: ConsulInstance): string {
   return `${node.name}/${id}`;
 }
 
-function addTo(index: Map<string, Set<PartKey>>, name: string, key: PartKey): void {
+function addToIndex(index: Map<string, Set<PartKey>>, name: string, key: PartKey): void {
   const keys = index.get(name);
   if (keys === undefined) index.set(name, new Set([key]));
   else keys.add(key);
 }
 
-function dropFrom(index: Map<string, Set<PartKey>>, name: string, key: PartKey): void {
+function removeFromIndex(index: Map<string, Set<PartKey>>, name: string, key: PartKey): void {
   const keys = index.get(name);
   keys?.delete(key);
   if (keys?.size === 0) index.delete(name);

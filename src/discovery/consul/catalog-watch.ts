@@ -8,7 +8,7 @@ import type {
 } from '../../../machines/discovery/consul/consul-protocol.ts';
 import { failingChecks, nodeNames } from '../../model/services/consul/catalog-json.ts';
 import type { ConsulInstance } from '../../model/services/consul/consul-instance.ts';
-import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
+import { type RateLimit, RateLimiter } from '../../runtime/fences/allowance.ts';
 import {
   forEachConcurrently,
   get,
@@ -21,14 +21,14 @@ import {
 } from './catalog-queries.ts';
 import type { CatalogStore, PartKey } from './catalog-store.ts';
 import type { ConsulClient, ConsulQuery, ConsulResponse } from './consul-client.ts';
-import { failureIn } from './consul-error.ts';
+import { consulFailureOf } from './consul-error.ts';
 
 export interface CatalogWatchOptions {
   readonly client: ConsulClient;
   readonly store: CatalogStore;
   readonly order: ConsulWatchOrder;
   readonly readCatalog: ReadCatalog;
-  readonly pace?: Pace;
+  readonly pace?: RateLimit;
   readonly report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void;
 }
 
@@ -37,28 +37,28 @@ const minQueryMs = 20;
 const firstPauseMs = 50;
 const maxPauseMs = 5_000;
 /** Limits the load if the indexes of a server rise continuously. The burst allows thousands of instances to change together. */
-const responsePace: Pace = { burst: 5_000, perSecond: 500 };
+const responsePace: RateLimit = { burst: 5_000, perSecond: 500 };
 const paceWaitMs = 100;
 const coarseIntervalMs = 2_000;
-const coarseReads = 20;
+const maxCoarseReads = 20;
 
 export class CatalogWatch {
   readonly #options: CatalogWatchOptions;
   readonly #stopController = new AbortController();
   readonly #partWatches = new Map<PartKey, AbortController>();
-  readonly #allowance: Allowance;
-  #isReporting = false;
+  readonly #allowance: RateLimiter;
+  #isReportPending = false;
   #coarseParts: readonly PartKey[];
 
   constructor(options: CatalogWatchOptions) {
     this.#options = options;
-    this.#allowance = new Allowance(options.pace ?? responsePace);
+    this.#allowance = new RateLimiter(options.pace ?? responsePace);
     const { indexes } = options.readCatalog;
     this.#coarseParts = [...options.readCatalog.instancesByPart.keys()];
     const isCoarse = options.order.strategy === 'coarse';
     for (const [key, index] of indexes) {
       if (!key.includes('/')) this.#watchQuery(key, index, this.#stopController.signal);
-      else if (!isCoarse) this.#followPart(key, index);
+      else if (!isCoarse) this.#watchPart(key, index);
     }
   }
 
@@ -67,16 +67,16 @@ export class CatalogWatch {
     for (const partWatch of this.#partWatches.values()) partWatch.abort();
   }
 
-  #followPart(key: PartKey, index: number): void {
-    const partStopped = new AbortController();
-    this.#partWatches.set(key, partStopped);
-    this.#watchQuery(key, index, partStopped.signal);
+  #watchPart(key: PartKey, index: number): void {
+    const partController = new AbortController();
+    this.#partWatches.set(key, partController);
+    this.#watchQuery(key, index, partController.signal);
   }
 
   #watchQuery(key: QueryKey, fromIndex: number, signal: AbortSignal): void {
     this.#run(key, fromIndex, signal).catch((error: unknown) => {
       if (signal.aborted || this.#stopController.signal.aborted) return;
-      this.#end({ type: 'query.failed', failure: failureIn(error), draw: Math.random() });
+      this.#stopAndReport({ type: 'query.failed', failure: consulFailureOf(error), draw: Math.random() });
     });
   }
 
@@ -86,11 +86,11 @@ export class CatalogWatch {
     while (!signal.aborted) {
       const sentAt = performance.now();
       const response = await this.#get(key, { index, signal });
-      while (!this.#allowance.take()) await sleep(paceWaitMs, undefined, { signal });
+      while (!this.#allowance.tryTake()) await sleep(paceWaitMs, undefined, { signal });
       if (signal.aborted) return;
       const isNew = response.index !== index;
       if (response.index < index && !isAboutMissingNode(key, response)) {
-        this.#end({ type: 'index.regressed', query: key });
+        this.#stopAndReport({ type: 'index.regressed', query: key });
         return;
       }
       index = response.index;
@@ -113,34 +113,34 @@ export class CatalogWatch {
 
   async #applyResponse(key: QueryKey, response: ConsulResponse, signal: AbortSignal): Promise<boolean> {
     const { store } = this.#options;
-    const wasRestricted = store.reading.restricted;
+    const wasRestricted = store.catalogReading.restricted;
     store.setRestricted(response.isRestricted);
-    const hasChanged = await this.#takeContent(key, response.body, signal);
-    return hasChanged || store.reading.restricted !== wasRestricted;
+    const hasChanged = await this.#applyContent(key, response.body, signal);
+    return hasChanged || store.catalogReading.restricted !== wasRestricted;
   }
 
-  async #takeContent(key: QueryKey, body: unknown, signal: AbortSignal): Promise<boolean> {
+  async #applyContent(key: QueryKey, body: unknown, signal: AbortSignal): Promise<boolean> {
     const { store, order } = this.#options;
     switch (key) {
       case 'checks':
-        return store.setChecks(failingChecks(body));
+        return store.replaceChecks(failingChecks(body));
       case 'nodes': {
         const names = nodeNames(body);
         const isChanged = store.setNodes(names);
-        if (order.strategy === 'nodes') return (await this.#followOnly(names.map(nodePart), signal)) || isChanged;
+        if (order.strategy === 'nodes') return (await this.#watchOnly(names.map(nodePart), signal)) || isChanged;
         return order.strategy === 'coarse' ? (await this.#readAll(this.#coarseParts, signal)) || isChanged : isChanged;
       }
       case 'services': {
         const keys = meshServices(body).map(servicePart);
-        return order.strategy === 'coarse' ? this.#readAll(keys, signal) : this.#followOnly(keys, signal);
+        return order.strategy === 'coarse' ? this.#readAll(keys, signal) : this.#watchOnly(keys, signal);
       }
       default:
-        return this.#takePart(key, instancesIn(key, body), signal);
+        return this.#applyPart(key, instancesIn(key, body), signal);
     }
   }
 
   /** Checks of a new instance are in another response, which must be stored first. */
-  async #takePart(
+  async #applyPart(
     key: PartKey,
     instances: readonly ConsulInstance[] | undefined,
     signal: AbortSignal,
@@ -150,13 +150,13 @@ export class CatalogWatch {
     if (isWithoutChecks && instances !== undefined && store.addedTo(key, instances) > 0) {
       const { body } = await this.#get('checks', { signal });
       if (signal.aborted) return false;
-      store.setChecks(failingChecks(body));
+      store.replaceChecks(failingChecks(body));
     }
     return store.setPart(key, instances);
   }
 
   /** Reads and watches new parts, and removes parts of deleted nodes and services. */
-  async #followOnly(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
+  async #watchOnly(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, readCatalog } = this.#options;
     const current = new Set(keys);
     let isChanged = false;
@@ -168,12 +168,12 @@ export class CatalogWatch {
       isChanged = store.setPart(key, undefined) || isChanged;
     }
     const addedKeys = keys.filter((key) => !this.#partWatches.has(key));
-    await forEachConcurrently(addedKeys, coarseReads, async (key) => {
+    await forEachConcurrently(addedKeys, maxCoarseReads, async (key) => {
       const { body, index, isRestricted } = await this.#get(key, { signal });
       if (signal.aborted) return;
       store.setRestricted(isRestricted);
-      isChanged = (await this.#takePart(key, instancesIn(key, body), signal)) || isChanged;
-      this.#followPart(key, index);
+      isChanged = (await this.#applyPart(key, instancesIn(key, body), signal)) || isChanged;
+      this.#watchPart(key, index);
     });
     return isChanged;
   }
@@ -184,17 +184,17 @@ export class CatalogWatch {
     let isChanged = false;
     const previous = this.#coarseParts;
     this.#coarseParts = keys;
-    const now = new Set(keys);
+    const currentKeys = new Set(keys);
     for (const key of previous) {
-      if (now.has(key)) continue;
+      if (currentKeys.has(key)) continue;
       readCatalog.sizes.delete(key);
       isChanged = store.setPart(key, undefined) || isChanged;
     }
-    await forEachConcurrently(keys, Math.min(coarseReads, this.#options.order.maxConnections), async (key) => {
+    await forEachConcurrently(keys, Math.min(maxCoarseReads, this.#options.order.maxConnections), async (key) => {
       const { body, isRestricted } = await this.#get(key, { signal });
       if (signal.aborted) return;
       store.setRestricted(isRestricted);
-      isChanged = (await this.#takePart(key, instancesIn(key, body), signal)) || isChanged;
+      isChanged = (await this.#applyPart(key, instancesIn(key, body), signal)) || isChanged;
     });
     // Reports the change before the delay, because the next response may arrive immediately.
     if (isChanged) this.#onChange();
@@ -203,17 +203,17 @@ export class CatalogWatch {
   }
 
   #onChange(): void {
-    if (this.#isReporting) return;
-    this.#isReporting = true;
+    if (this.#isReportPending) return;
+    this.#isReportPending = true;
     // Combines responses that one change causes at the same time.
     setImmediate(() => {
-      this.#isReporting = false;
+      this.#isReportPending = false;
       if (!this.#stopController.signal.aborted)
-        this.#options.report({ type: 'catalog.changed', reading: this.#options.store.reading });
+        this.#options.report({ type: 'catalog.changed', reading: this.#options.store.catalogReading });
     });
   }
 
-  #end(event: IndexRegressed | QueryFailed): void {
+  #stopAndReport(event: IndexRegressed | QueryFailed): void {
     this.stop();
     this.#options.report(event);
   }

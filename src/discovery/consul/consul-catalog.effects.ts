@@ -21,7 +21,7 @@ export function consulCatalogWithEffects(datacenterOf: (name: string) => ConsulD
         watchCredentials(datacenterOf(input.datacenter), log, () => sendBack({ type: 'consul-credentials.changed' })),
       ),
       surveyCatalog: fromPromise<SurveyOutcome, ConsulCatalogInput>(({ input, signal }) =>
-        datacenterOf(input.datacenter).survey(signal),
+        datacenterOf(input.datacenter).querySizes(signal),
       ),
       readCatalog: fromPromise<ReadOutcome, ReadOrder>(({ input, signal }) =>
         datacenterOf(input.datacenter).read(input, signal),

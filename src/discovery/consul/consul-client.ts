@@ -6,7 +6,7 @@ import { ApiError } from '../kubernetes/api-failure.ts';
 import { ConnectionPool } from '../kubernetes/transport/connection-pool.ts';
 import { ConsulError } from './consul-error.ts';
 import type { ConsulAccess } from './consul-settings.ts';
-import { Http1Connections, oneLine } from './http1-exchange.ts';
+import { Http1Connections, joinLines } from './http1-exchange.ts';
 import { ReceivedBodies, type ReceivedBody } from './received-bodies.ts';
 
 const connectTimeoutMs = 5_000;
@@ -160,7 +160,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new ConsulError({ reason: `response must be JSON: ${oneLine(messageOf(error))}`, status: 200 });
+    throw new ConsulError({ reason: `response must be JSON: ${joinLines(messageOf(error))}`, status: 200 });
   }
 }
 
@@ -175,8 +175,8 @@ function isWithoutHttp2(error: unknown): boolean {
 }
 
 function failureOf(error: unknown): { reason: string; status: number } {
-  if (!(error instanceof ApiError)) return { reason: oneLine(messageOf(error)), status: 0 };
+  if (!(error instanceof ApiError)) return { reason: joinLines(messageOf(error)), status: 0 };
   const { failure } = error;
-  if (failure.kind !== 'status') return { reason: oneLine(failure.message), status: 0 };
-  return { reason: `HTTP status ${failure.code}: ${oneLine(failure.message)}`, status: failure.code };
+  if (failure.kind !== 'status') return { reason: joinLines(failure.message), status: 0 };
+  return { reason: `HTTP status ${failure.code}: ${joinLines(failure.message)}`, status: failure.code };
 }

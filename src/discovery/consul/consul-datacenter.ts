@@ -20,7 +20,7 @@ import { get, type ReadCatalog, readCatalog } from './catalog-queries.ts';
 import { CatalogStore } from './catalog-store.ts';
 import { CatalogWatch } from './catalog-watch.ts';
 import { ConsulClient } from './consul-client.ts';
-import { failureIn } from './consul-error.ts';
+import { consulFailureOf } from './consul-error.ts';
 import { ConsulRegistry } from './consul-registry.ts';
 import { type ConsulSettings, consulAccess, credentialFiles } from './consul-settings.ts';
 
@@ -88,32 +88,32 @@ export class ConsulDatacenter {
     });
   }
 
-  async survey(signal: AbortSignal): Promise<SurveyOutcome> {
+  async querySizes(signal: AbortSignal): Promise<SurveyOutcome> {
     try {
       const [nodes, services] = await Promise.all([
         get(this.#client, 'nodes', { signal }),
         get(this.#client, 'services', { signal }),
       ]);
-      const survey = {
+      const sizeReport = {
         ...{ nodes: nodeNames(nodes.body).length, services: serviceNames(services.body).length },
         transport: this.#client.transport,
       };
-      return { outcome: 'read', survey };
+      return { outcome: 'read', survey: sizeReport };
     } catch (error) {
-      return { outcome: 'failed', failure: failureIn(error), draw: Math.random() };
+      return { outcome: 'failed', failure: consulFailureOf(error), draw: Math.random() };
     }
   }
 
   async read({ strategy, maxConnections, consistent }: ReadOrder, signal: AbortSignal): Promise<ReadOutcome> {
     try {
-      const read = await readCatalog(this.#client, { strategy, maxConnections, isConsistent: consistent, signal });
+      const catalog = await readCatalog(this.#client, { strategy, maxConnections, isConsistent: consistent, signal });
       signal.throwIfAborted();
-      this.#lastCatalog = read;
-      this.#store.replace(read);
+      this.#lastCatalog = catalog;
+      this.#store.replace(catalog);
       this.#strategy = strategy;
-      return { outcome: 'read', reading: this.#store.reading };
+      return { outcome: 'read', reading: this.#store.catalogReading };
     } catch (error) {
-      return { outcome: 'failed', failure: failureIn(error), draw: Math.random() };
+      return { outcome: 'failed', failure: consulFailureOf(error), draw: Math.random() };
     }
   }
 
@@ -147,9 +147,9 @@ export class ConsulDatacenter {
   }
 
   credentialsChanged(): boolean {
-    const now = digestOf(this.#options.settings);
-    const hasChanged = now !== this.#credentials;
-    this.#credentials = now;
+    const currentDigest = digestOf(this.#options.settings);
+    const hasChanged = currentDigest !== this.#credentials;
+    this.#credentials = currentDigest;
     return hasChanged;
   }
 
@@ -168,7 +168,7 @@ export class ConsulDatacenter {
   }
 
   get view(): DatacenterView {
-    const { nodes, services, instances, restricted } = this.#store.reading;
+    const { nodes, services, instances, restricted } = this.#store.catalogReading;
     return {
       ...{ registry: `Consul/${this.shard.cluster}`, datacenter: this.#options.name },
       server: this.#options.settings.server.href,

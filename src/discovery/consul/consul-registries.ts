@@ -42,7 +42,7 @@ export class ConsulRegistries {
   }
 
   /** Called when the mesh configuration changed, because registries depend on it. */
-  settingsChanged(): void {
+  onSettingsChanged(): void {
     if (this.#settings !== undefined) this.#offerRegistries();
   }
 

@@ -62,18 +62,20 @@ export class ConsulRegistry extends MemoryRegistry {
   }
 
   #setWorkloads(hostname: string, instances: readonly ConsulInstance[]): void {
-    const now = new Map(instances.map((instance) => [instance.address || instance.node.address, instance]));
+    const instanceByAddress = new Map(
+      instances.map((instance) => [instance.address || instance.node.address, instance]),
+    );
     for (const address of this.#addresses.get(hostname) ?? []) {
       const remainingWorkloads = this.#workloads.get(address)?.withoutKey(hostname);
-      if (now.has(address) || remainingWorkloads === undefined) continue;
+      if (instanceByAddress.has(address) || remainingWorkloads === undefined) continue;
       this.#workloads =
         remainingWorkloads.size === 0
           ? this.#workloads.withoutKey(address)
           : this.#workloads.with(address, remainingWorkloads);
     }
-    if (now.size === 0) this.#addresses.delete(hostname);
-    else this.#addresses.set(hostname, new Set(now.keys()));
-    for (const [address, instance] of now) {
+    if (instanceByAddress.size === 0) this.#addresses.delete(hostname);
+    else this.#addresses.set(hostname, new Set(instanceByAddress.keys()));
+    for (const [address, instance] of instanceByAddress) {
       const labels = labelsOf(instance);
       const workload = { labels, locality: consulLocality(instance, labels) };
       const workloads = this.#workloads.get(address) ?? PersistentMap.empty<KnownWorkload>();
@@ -85,7 +87,7 @@ export class ConsulRegistry extends MemoryRegistry {
 /** Several services can share an address, so the workload of the first service by name is returned. */
 function firstOf(workloadsByHost: PersistentMap<KnownWorkload> | undefined): KnownWorkload | undefined {
   if (workloadsByHost === undefined) return undefined;
-  let first: readonly [string, KnownWorkload] | undefined;
-  for (const entry of workloadsByHost) if (first === undefined || entry[0] < first[0]) first = entry;
-  return first?.[1];
+  let firstEntry: readonly [string, KnownWorkload] | undefined;
+  for (const entry of workloadsByHost) if (firstEntry === undefined || entry[0] < firstEntry[0]) firstEntry = entry;
+  return firstEntry?.[1];
 }

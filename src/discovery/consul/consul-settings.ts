@@ -1,7 +1,7 @@
 /** The environment variables are those of Consul's own client (https://developer.hashicorp.com/consul/commands#environment-variables). */
 
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { readTogetherSync } from '../../runtime/files/read-together.ts';
+import { readConsistentlySync } from '../../runtime/files/read-together.ts';
 import type { Environment } from '../environment.ts';
 import { listOf } from '../environment.ts';
 import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
@@ -43,7 +43,7 @@ export function consulSettingsOf(flags: ConsulFlags, env: Environment): ConsulSe
   if ((certificateFile === '') !== (keyFile === '')) {
     throw new ChartpilotError('FLAG_INVALID', 'CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY: set both, or neither');
   }
-  if (env.isSet('CONSUL_CAPATH')) {
+  if (env.hasValue('CONSUL_CAPATH')) {
     throw new ChartpilotError('FLAG_INVALID', 'CONSUL_CAPATH is not supported', {
       hint: 'Set CONSUL_CACERT to one PEM file with all CA certificates.',
     });
@@ -101,7 +101,7 @@ export function consulAccess(settings: ConsulSettings): ConsulAccess {
     server,
     hasToken: tokenFile !== '' || token !== '',
     tls: async () =>
-      readTogetherSync((resolvePath) => ({
+      readConsistentlySync((resolvePath) => ({
         ...(caFile !== '' && { ca: readCredentialFile(resolvePath(caFile)) }),
         ...(certificateFile !== '' && { cert: readCredentialFile(resolvePath(certificateFile)) }),
         ...(keyFile !== '' && { key: readCredentialFile(resolvePath(keyFile)) }),

@@ -77,7 +77,7 @@ function exchange(agent: HttpAgent, options: Http1Request): Promise<IncomingHttp
         markSettled();
         const status = response.statusCode ?? 0;
         if (status === 200) return resolve(response.headers);
-        reject(new ConsulError({ reason: `HTTP status ${status}: ${oneLine(body.text())}`, status }));
+        reject(new ConsulError({ reason: `HTTP status ${status}: ${joinLines(body.text())}`, status }));
       });
     });
     signal.addEventListener('abort', onAbort);
@@ -92,6 +92,6 @@ function hostOf({ hostname }: URL): string {
 
 const maxReasonCharacters = 200;
 
-export function oneLine(text: string): string {
+export function joinLines(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim().slice(0, maxReasonCharacters);
 }

@@ -6,7 +6,7 @@ import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { ClusterSigning } from '../ca/cluster-signing.ts';
 import type { AuthoritySecrets } from '../ca/shared-authority.effects.ts';
-import type { Signing } from '../ca/signing.ts';
+import type { CertificateSigning } from '../ca/signing.ts';
 import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
 import { problemsText } from '../distribution/cluster-objects.ts';
 import type { ObjectDistribution } from '../distribution/distribution.ts';
@@ -44,12 +44,12 @@ export interface ClusterWritesOptions {
   readonly cluster: WrittenCluster;
   readonly distribution: ObjectDistribution;
   readonly options: DiscoveryOptions;
-  readonly signing: Signing | undefined;
+  readonly signing: CertificateSigning | undefined;
   readonly clusterSigning: ClusterSigning;
   readonly statusInputs: StatusInputs;
   readonly limits: Pick<MeshConfigs, 'onLimited'>;
   readonly mesh: () => MeshConfig;
-  readonly onMesh: (changed: () => void) => void;
+  readonly onMesh: (onChanged: () => void) => void;
   /** `undefined` if neither sidecar injection nor Gateway deployment runs. */
   readonly injection?: DutySources['injection'];
   readonly log: Pick<Logger, 'warn'>;
@@ -58,30 +58,30 @@ export interface ClusterWritesOptions {
 export class ClusterWrites {
   readonly orphans: OrphanedEntries;
   readonly elections: Elections;
-  readonly #writes: ClusterWritesOptions;
+  readonly #options: ClusterWritesOptions;
   readonly #distribution: ObjectDistribution;
   readonly #rejectionReports: RejectionReports;
   readonly #events: RejectionEvents;
 
   constructor(writes: ClusterWritesOptions) {
-    this.#writes = writes;
+    this.#options = writes;
     this.#distribution = writes.distribution;
     this.#rejectionReports = this.#createReports();
-    this.orphans = this.#makeOrphans();
-    this.#events = this.#makeEvents();
-    this.elections = this.#makeElections();
+    this.orphans = this.#createOrphanedEntries();
+    this.#events = this.#createRejectionEvents();
+    this.elections = this.#createElections();
   }
 
   #createReports(): RejectionReports {
-    const { informers, identity } = this.#writes.cluster;
+    const { informers, identity } = this.#options.cluster;
     const reports = new RejectionReports(identity);
     for (const kind of statusKinds) informers.addReader(resourceOf(kind), (changes) => reports.read(kind, changes));
     return reports;
   }
 
-  #makeOrphans(): OrphanedEntries {
-    const { server, informers, identity } = this.#writes.cluster;
-    const { namespace, leaseMs, registration } = this.#writes.options;
+  #createOrphanedEntries(): OrphanedEntries {
+    const { server, informers, identity } = this.#options.cluster;
+    const { namespace, leaseMs, registration } = this.#options.options;
     return new OrphanedEntries({
       ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs, records: this.#rejectionReports },
       entries: () => (registration.enabled ? informers.storeOf(resourceOf('WorkloadEntry')).values() : []),
@@ -94,15 +94,15 @@ export class ClusterWrites {
   }
 
   reportWarnings(warnings: ReadonlyMap<string, ObjectWarning>): void {
-    const [eventWarnings, statusWarnings] = partitioned(warnings, (key) =>
+    const [eventWarnings, statusWarnings] = partitionMap(warnings, (key) =>
       kindsWithWarningEvents.has(parseConfigKey(key).kind),
     );
     this.#distribution.setWarnings(statusWarnings);
     this.#events.setWarnings(eventWarnings);
   }
 
-  #makeEvents(): RejectionEvents {
-    const { cluster, options, limits, log } = this.#writes;
+  #createRejectionEvents(): RejectionEvents {
+    const { cluster, options, limits, log } = this.#options;
     const { informers, identity, sources, workloads } = cluster;
     const events = new RejectionEvents({
       ...{ lease: leaseOfRevision('chartpilot-rejection-events', options.revision), identity, log },
@@ -117,11 +117,11 @@ export class ClusterWrites {
     return events;
   }
 
-  #makeElections(): Elections {
-    const { cluster, options, signing, clusterSigning, statusInputs: inputs, mesh, onMesh, log } = this.#writes;
+  #createElections(): Elections {
+    const { cluster, options, signing, clusterSigning, statusInputs: inputs, mesh, onMesh, log } = this.#options;
     const { server, leaseServer, informers, identity, dnsSecrets } = cluster;
     const { namespace, leaseMs, revision, rootConfigMap, domain, deploysGateways, ownNames: hosts } = options;
-    const { injection } = this.#writes;
+    const { injection } = this.#options;
     const servesWebhooks = options.webhooksAddress !== undefined && options.securePort?.files === undefined;
     const { signer } = clusterSigning;
     const sharedRoot = this.#sharedRoot();
@@ -156,7 +156,7 @@ export class ClusterWrites {
   }
 
   #sharedRoot(): DutySources['sharedAuthority'] {
-    const { cluster, options, clusterSigning } = this.#writes;
+    const { cluster, options, clusterSigning } = this.#options;
     const { authority } = options;
     if (authority === undefined || cluster.authoritySecrets === undefined || clusterSigning.shared === undefined) {
       return undefined;
@@ -169,11 +169,11 @@ export class ClusterWrites {
   }
 }
 
-function partitioned<T>(
-  all: ReadonlyMap<string, T>,
+function partitionMap<T>(
+  entries: ReadonlyMap<string, T>,
   isFirst: (key: string) => boolean,
 ): readonly [ReadonlyMap<string, T>, ReadonlyMap<string, T>] {
   const [first, secondMap] = [new Map<string, T>(), new Map<string, T>()];
-  for (const [key, value] of all) (isFirst(key) ? first : secondMap).set(key, value);
+  for (const [key, value] of entries) (isFirst(key) ? first : secondMap).set(key, value);
   return [first, secondMap];
 }

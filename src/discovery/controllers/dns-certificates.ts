@@ -2,7 +2,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { createRequestFor } from '../../identity/certificate-request.ts';
-import { backdatedMs, issueLeaf } from '../../identity/issue.ts';
+import { backdatingMs, issueLeaf } from '../../identity/issue.ts';
 import type { DnsCertificate } from '../../model/mesh/mesh-config.ts';
 import { watchClockSteps } from '../../runtime/clock-steps.ts';
 import { reasonError } from '../../runtime/errors.ts';
@@ -20,7 +20,7 @@ export interface DnsSecrets {
   readonly namespace: string;
   readonly store: Pick<ObjectStore, 'get'>;
   readonly whenSynced: Promise<unknown>;
-  onChanged(changed: () => void): void;
+  onChanged(onChanged: () => void): void;
 }
 
 export interface DnsCertificatesOptions {
@@ -53,7 +53,7 @@ export class DnsCertificates implements Duty {
   readonly lease: string;
   readonly #options: DnsCertificatesOptions;
   readonly #dueKeys = new DueKeys();
-  readonly #writes = new Map<string, { readonly since: number; count: number }>();
+  readonly #recentWrites = new Map<string, { readonly since: number; count: number }>();
   #isSynced = false;
 
   constructor(options: DnsCertificatesOptions) {
@@ -121,25 +121,25 @@ export class DnsCertificates implements Duty {
       const version = current.metadata.resourceVersion ?? '';
       await writeGate.write({ ...secretRef, verb: 'patch', version, fields: { data } });
     }
-    this.#noteWritten(certificate);
+    this.#recordWrite(certificate);
     return true;
   }
 
   /** If the limit is reached, the next check retries. */
   #isWriteLimitReached({ secretName }: DnsCertificate): boolean {
-    const { since, count } = this.#writes.get(secretName) ?? { since: 0, count: 0 };
-    const passedMs = this.#options.now().getTime() - since;
-    return count >= maxWrites && passedMs >= 0 && passedMs < writePeriodMs;
+    const { since, count } = this.#recentWrites.get(secretName) ?? { since: 0, count: 0 };
+    const elapsedMs = this.#options.now().getTime() - since;
+    return count >= maxWrites && elapsedMs >= 0 && elapsedMs < writePeriodMs;
   }
 
-  #noteWritten({ secretName }: DnsCertificate): void {
-    const now = this.#options.now().getTime();
+  #recordWrite({ secretName }: DnsCertificate): void {
+    const nowMs = this.#options.now().getTime();
     const configuredNames = new Set(this.#options.certificates().map((dnsCertificate) => dnsCertificate.secretName));
-    for (const name of this.#writes.keys()) if (!configuredNames.has(name)) this.#writes.delete(name);
-    const synced = this.#writes.get(secretName);
-    const passedMs = now - (synced?.since ?? Number.NaN);
-    if (synced !== undefined && passedMs >= 0 && passedMs < writePeriodMs) synced.count++;
-    else this.#writes.set(secretName, { since: now, count: 1 });
+    for (const name of this.#recentWrites.keys()) if (!configuredNames.has(name)) this.#recentWrites.delete(name);
+    const recentWrite = this.#recentWrites.get(secretName);
+    const elapsedMs = nowMs - (recentWrite?.since ?? Number.NaN);
+    if (recentWrite !== undefined && elapsedMs >= 0 && elapsedMs < writePeriodMs) recentWrite.count++;
+    else this.#recentWrites.set(secretName, { since: nowMs, count: 1 });
   }
 
   #secretOf({ secretName }: DnsCertificate): KubernetesObject | undefined {
@@ -159,7 +159,7 @@ export class DnsCertificates implements Duty {
       if (!leaf!.x509.checkPrivateKey(key)) return 'the key does not match the certificate';
       if (!hasNames(leaf!, certificate.dnsNames)) return 'the certificate has other DNS names';
       if (!roots().some(({ sha256 }) => sha256 === root!.sha256)) return 'the root is no longer trusted';
-      return isOld(leaf!, now()) ? 'the certificate expires soon' : undefined;
+      return isRenewalDue(leaf!, now()) ? 'the certificate expires soon' : undefined;
     } catch {
       return 'the Secret has no valid certificate and key';
     }
@@ -184,8 +184,14 @@ export class DnsCertificates implements Duty {
     const names = { uris: [], dns: dnsNames, ips: [] };
     const key = createPublicKey(privateKey);
     if (registrar !== undefined) {
-      const order = { request: createRequestFor(privateKey, names), key, names, isForClients: false, lifetimeMs };
-      const result = await registrar.sign(order, { endsAt: 0, client: this.lease });
+      const certificateOrder = {
+        request: createRequestFor(privateKey, names),
+        key,
+        names,
+        isForClients: false,
+        lifetimeMs,
+      };
+      const result = await registrar.sign(certificateOrder, { endsAt: 0, client: this.lease });
       if ('tryAgainAfterMs' in result)
         throw reasonError('CERTIFICATE_REQUESTS_EXHAUSTED', 'too many certificate requests');
       if (!('issued' in result))
@@ -195,10 +201,10 @@ export class DnsCertificates implements Duty {
     }
     const material = activeAuthority()?.serverAuthority;
     if (material === undefined) throw reasonError('AUTHORITY_UNAVAILABLE', 'the certificate authority is not ready');
-    const end = Math.min(now().getTime() + lifetimeMs, material.notAfter.getTime());
-    if (end <= now().getTime())
+    const expiryMs = Math.min(now().getTime() + lifetimeMs, material.notAfter.getTime());
+    if (expiryMs <= now().getTime())
       throw reasonError('AUTHORITY_EXPIRED', `the certificate authority expired on ${material.notAfter.toISOString()}`);
-    const lifetime = { notBefore: new Date(now().getTime() - backdatedMs), notAfter: new Date(end) };
+    const lifetime = { notBefore: new Date(now().getTime() - backdatingMs), notAfter: new Date(expiryMs) };
     const leaf = readCertificate(issueLeaf(material.issuer, key, names, lifetime));
     return { chain: [leaf, ...material.path.slice(0, -1)], root: material.root };
   }
@@ -218,7 +224,7 @@ function hasNames({ alternativeNames }: Certificate, dnsNames: readonly string[]
   );
 }
 
-function isOld({ notBefore, notAfter }: Certificate, now: Date): boolean {
-  const life = notAfter.getTime() - notBefore.getTime();
-  return notAfter.getTime() - now.getTime() < Math.max(life * graceRatio, minGraceMs);
+function isRenewalDue({ notBefore, notAfter }: Certificate, now: Date): boolean {
+  const lifetimeMs = notAfter.getTime() - notBefore.getTime();
+  return notAfter.getTime() - now.getTime() < Math.max(lifetimeMs * graceRatio, minGraceMs);
 }

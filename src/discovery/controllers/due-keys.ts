@@ -28,19 +28,23 @@ export class DueKeys {
   /**
    * Keys that remain at the end of the term are due in the next one.
    *
-   * @param all returns every key, for the first run of a term
+   * @param listAllKeys returns every key, for the first run of a term
    * @param write returns whether it wrote something; throws like {@link WriteGate.write}
    */
   async write(
     run: DutyRun,
-    all: () => Iterable<string>,
+    listAllKeys: () => Iterable<string>,
     write: (key: string) => Promise<boolean>,
   ): Promise<DutyReport> {
-    const keys = new Set([...this.#dueKeys, ...(run.retry ? this.#failedKeys : []), ...(run.includesAll ? all() : [])]);
+    const keys = new Set([
+      ...this.#dueKeys,
+      ...(run.retry ? this.#failedKeys : []),
+      ...(run.includesAll ? listAllKeys() : []),
+    ]);
     this.#dueKeys.clear();
     let [writtenCount, failedCount, reason] = [0, 0, ''];
     const remainingKeys = keys.values();
-    const lane = async (): Promise<void> => {
+    const runWorker = async (): Promise<void> => {
       for (const key of remainingKeys) {
         this.#failedKeys.delete(key);
         try {
@@ -53,7 +57,7 @@ export class DueKeys {
         }
       }
     };
-    await Promise.all(Array.from({ length: maxConcurrentWrites }, lane));
+    await Promise.all(Array.from({ length: maxConcurrentWrites }, runWorker));
     for (const key of remainingKeys) this.#failedKeys.add(key);
     return { writtenCount, failedCount, reason };
   }

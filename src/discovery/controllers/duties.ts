@@ -1,7 +1,7 @@
 /** Each duty has its own Lease, unless it reads results of another duty. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Registrar } from '../ca/issuing/registrar.ts';
-import type { Signing } from '../ca/signing.ts';
+import type { CertificateSigning } from '../ca/signing.ts';
 import type { ObjectDistribution } from '../distribution/distribution.ts';
 import type { Duty } from '../election/duty.ts';
 import type { InformerEffects } from '../kubernetes/api-server.effects.ts';
@@ -9,7 +9,7 @@ import { DnsCertificates, type DnsSecrets } from './dns-certificates.ts';
 import { GatewayClassDuty } from './gateway-class.ts';
 import { DeploymentFailures } from './gateways/deployment-failures.ts';
 import { GatewayDeployments, type GatewayDeploymentsOptions } from './gateways/gateway-deployments.ts';
-import { JointDuty } from './joint-duty.ts';
+import { CombinedDuty } from './joint-duty.ts';
 import { RootCertificates } from './root-certificates.ts';
 import { RootRotation, type RootRotationOptions } from './root-rotation.ts';
 import { statusDutiesOf } from './status/distribution-status.ts';
@@ -21,7 +21,7 @@ export interface DutySources {
   /** Must not be started yet, so that readers can be added. */
   readonly informers: InformerEffects;
   readonly distribution: ObjectDistribution;
-  readonly signing?: Signing;
+  readonly signing?: CertificateSigning;
   readonly sharedAuthority?: Pick<
     RootRotationOptions,
     'authority' | 'namespace' | 'name' | 'gracePercent' | 'maxLeafMs'
@@ -29,7 +29,7 @@ export interface DutySources {
   readonly dnsSecrets?: DnsSecrets;
   readonly registrar?: Registrar;
   readonly mesh: () => Pick<MeshConfig, 'certificates' | 'discoverySelectors'>;
-  readonly onMesh: (changed: () => void) => void;
+  readonly onMesh: (onChanged: () => void) => void;
   /** REVISION. Empty for the default revision. */
   readonly revision: string;
   readonly reports: RejectionReports;
@@ -85,7 +85,7 @@ function gatewayDuties({ informers, injection, revision, status, identity }: Dut
     lease,
   });
   const leaseDuties = duties.filter((duty) => duty.lease === lease);
-  return [...duties.filter((duty) => duty.lease !== lease), new JointDuty(deployments, ...leaseDuties)];
+  return [...duties.filter((duty) => duty.lease !== lease), new CombinedDuty(deployments, ...leaseDuties)];
 }
 
 function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh, revision }: DutySources): Duty[] {

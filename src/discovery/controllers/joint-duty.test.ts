@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Duty, DutyReport } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
-import { JointDuty } from './joint-duty.ts';
+import { CombinedDuty } from './joint-duty.ts';
 
 function createDuty(report: DutyReport) {
   const state = { isDue: false, watchers: new Set<() => void>(), runs: 0 };
@@ -25,7 +25,7 @@ function createDuty(report: DutyReport) {
 test('JointDuty runs two duties of one Lease, and reports the sum of their results', async () => {
   const one = createDuty({ writtenCount: 1, failedCount: 2, reason: 'a quota' });
   const other = createDuty({ writtenCount: 3, failedCount: 0, reason: '' });
-  const joint = new JointDuty(one.duty, other.duty);
+  const joint = new CombinedDuty(one.duty, other.duty);
   let dueCount = 0;
   const stop = joint.watch(() => dueCount++);
   for (const { state } of [one, other]) for (const notify of state.watchers) notify();

@@ -2,14 +2,14 @@
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
 
-export class JointDuty implements Duty {
+export class CombinedDuty implements Duty {
   readonly lease: string;
   readonly #duties: readonly Duty[];
 
   /** @param otherDuties duties of the same Lease, without annotations */
-  constructor(first: Duty, ...otherDuties: readonly Duty[]) {
-    this.lease = first.lease;
-    this.#duties = [first, ...otherDuties];
+  constructor(firstDuty: Duty, ...otherDuties: readonly Duty[]) {
+    this.lease = firstDuty.lease;
+    this.#duties = [firstDuty, ...otherDuties];
   }
 
   watch(onDue: () => void): () => void {

@@ -10,10 +10,10 @@ export interface ControllersParts extends Omit<ClusterWritesOptions, 'statusInpu
 
 export function makeControllers({ isComplete, objects, ...controllerParts }: ControllersParts) {
   const statusInputs = new StatusInputs({ isComplete, objects, settings: controllerParts.mesh });
-  const writes = new ClusterWrites({ ...controllerParts, statusInputs });
+  const clusterWrites = new ClusterWrites({ ...controllerParts, statusInputs });
   return {
-    writes,
+    writes: clusterWrites,
     inputsChanged: statusInputs.notifyChanged,
-    actors: () => ({ elections: writes.elections.machine() }),
+    actors: () => ({ elections: clusterWrites.elections.machine() }),
   };
 }

@@ -22,7 +22,7 @@ export const maxEventsOfNamespace = 20;
 export const maxWarningEventsOfNamespace = 10;
 const periodMs = 600_000;
 /** Beyond this number, an entry of the largest namespace is dropped. */
-const maxQueued = 10_000;
+const maxQueuedEvents = 10_000;
 
 export interface RejectionEventsOptions {
   readonly lease: string;
@@ -49,14 +49,14 @@ export class RejectionEvents implements Duty {
   readonly lease: string;
   readonly #options: Required<RejectionEventsOptions>;
   readonly #queue = new StatusQueue<EventRejection>({
-    ...{ pauseMs: 0, maxItems: maxQueued },
+    ...{ pauseMs: 0, maxItems: maxQueuedEvents },
     namespaceOf: ({ key }) => parseConfigKey(key).namespace,
   });
   /** The same Event is not written again, even if the object was valid in the meantime. */
   readonly #writtenEvents = new Map<string, string>();
   readonly #times = new Map<string, number[]>();
   readonly #watchers = new Set<() => void>();
-  #warned: ReadonlyMap<string, string> = new Map();
+  #warningByKey: ReadonlyMap<string, string> = new Map();
   #isForbidden = false;
 
   constructor(options: RejectionEventsOptions) {
@@ -89,9 +89,10 @@ export class RejectionEvents implements Duty {
     for (const [key, { text, reason }] of warningsByObject) {
       const isEventTarget =
         parseConfigKey(key).namespace !== '' && kindsWithWarningEvents.has(parseConfigKey(key).kind);
-      if (isEventTarget && this.#warned.get(key) !== text) this.#add({ key, message: text, reason, isWarning: true });
+      if (isEventTarget && this.#warningByKey.get(key) !== text)
+        this.#add({ key, message: text, reason, isWarning: true });
     }
-    this.#warned = new Map([...warningsByObject].map(([key, { text }]) => [key, text]));
+    this.#warningByKey = new Map([...warningsByObject].map(([key, { text }]) => [key, text]));
   }
 
   watch(onDue: () => void): () => void {
@@ -107,13 +108,13 @@ export class RejectionEvents implements Duty {
     const { now } = this.#options;
     if (includesAll) this.#isForbidden = false;
     if (retry) this.#queue.retry(now());
-    const tried = new Set<string>();
+    const triedKeys = new Set<string>();
     let [writtenCount, reason] = [0, ''];
     while (writeGate.isOpen && !this.#isForbidden) {
-      const next = this.#queue.takeNext(now(), (key) => !tried.has(key));
+      const next = this.#queue.dequeueNext(now(), (key) => !triedKeys.has(key));
       if (next === undefined) break;
       const [key, rejection] = next;
-      tried.add(key);
+      triedKeys.add(key);
       try {
         if (await this.#write(rejection, writeGate)) writtenCount++;
       } catch (error) {
@@ -121,7 +122,7 @@ export class RejectionEvents implements Duty {
         const { kind, code } = failureOf(error);
         if (code === 403) this.#forbid(reason);
         // Other errors are permanent: the Event is invalid or its namespace is being deleted.
-        else if (kind !== 'status' || code >= 500 || code === 429) this.#queue.fail(key, rejection);
+        else if (kind !== 'status' || code >= 500 || code === 429) this.#queue.addFailed(key, rejection);
         if (kind !== 'status' || code === 429) break;
       }
     }
@@ -135,35 +136,36 @@ export class RejectionEvents implements Duty {
     if (object === undefined) return false;
     const { identity, time } = this.#options;
     const event = warningEventOf(object, { kind, message, reason, identity, occurredAt: time() });
-    if (this.#writtenEvents.get(key) === event.metadata.name || !this.#takeSlot(namespace, isWarning)) return false;
+    if (this.#writtenEvents.get(key) === event.metadata.name || !this.#reserveSlot(namespace, isWarning)) return false;
     try {
       await writeGate.write({ verb: 'create', resource: events, namespace, name: event.metadata.name, object: event });
     } catch (error) {
       // Another replica or an earlier process wrote the Event.
       if (failureOf(error).code !== 409) throw error;
     }
-    this.#remember(key, event.metadata.name);
+    this.#recordWritten(key, event.metadata.name);
     return true;
   }
 
-  #takeSlot(namespace: string, isWarning: boolean): boolean {
-    const now = this.#options.now();
-    const share = `${namespace} ${isWarning}`;
-    const times = (this.#times.get(share) ?? []).filter((reportedAt) => reportedAt > now - periodMs);
+  #reserveSlot(namespace: string, isWarning: boolean): boolean {
+    const nowMs = this.#options.now();
+    const shareKey = `${namespace} ${isWarning}`;
+    const times = (this.#times.get(shareKey) ?? []).filter((reportedAt) => reportedAt > nowMs - periodMs);
     if (times.length >= (isWarning ? maxWarningEventsOfNamespace : maxEventsOfNamespace)) return false;
-    this.#times.delete(share);
-    this.#times.set(share, [...times, now]);
+    this.#times.delete(shareKey);
+    this.#times.set(shareKey, [...times, nowMs]);
     for (const [oldest, [first]] of this.#times) {
-      if (first! > now - periodMs) break;
+      if (first! > nowMs - periodMs) break;
       this.#times.delete(oldest);
     }
     return true;
   }
 
-  #remember(key: string, event: string): void {
+  #recordWritten(key: string, event: string): void {
     this.#writtenEvents.delete(key);
     this.#writtenEvents.set(key, event);
-    if (this.#writtenEvents.size > maxQueued) this.#writtenEvents.delete(this.#writtenEvents.keys().next().value!);
+    if (this.#writtenEvents.size > maxQueuedEvents)
+      this.#writtenEvents.delete(this.#writtenEvents.keys().next().value!);
   }
 
   #forbid(reason: string): void {

@@ -20,10 +20,10 @@ export interface RootCertificatesOptions {
   readonly lease: string;
   /** `undefined` without an authority. */
   readonly roots: () => string | undefined;
-  readonly onRoots: (changed: () => void) => void;
+  readonly onRoots: (onChanged: () => void) => void;
   /** Current `discoverySelectors`. Namespaces that they do not select are outside of the mesh. */
   readonly selectors: () => readonly LabelSelector[];
-  readonly onSelectors: (changed: () => void) => void;
+  readonly onSelectors: (onChanged: () => void) => void;
   /** Monotonic clock in milliseconds. */
   readonly now: () => number;
 }
@@ -39,14 +39,14 @@ export function rootConfigMapsOf(name: string): FollowedKind & { readonly name: 
 }
 
 /** Another writer may keep changing a ConfigMap, so repairs have a minimum interval. */
-const disputeMs = 10_000;
+const disputeIntervalMs = 10_000;
 const ignoredNamespaces = ['kube-public', 'kube-node-lease', 'local-path-storage'];
 
 export class RootCertificates implements Duty {
   readonly lease: string;
   readonly #options: RootCertificatesOptions;
   readonly #dueKeys = new DueKeys();
-  readonly #repaired = new Map<string, number>();
+  readonly #repairedAt = new Map<string, number>();
 
   constructor(options: RootCertificatesOptions) {
     this.#options = options;
@@ -54,7 +54,7 @@ export class RootCertificates implements Duty {
     const { informers, configMap } = options;
     informers.addReader(namespaces, (changes) => {
       for (const { event, key } of changes) {
-        if (event === 'delete') this.#repaired.delete(key.slice(1));
+        if (event === 'delete') this.#repairedAt.delete(key.slice(1));
         else this.#add(key.slice(1));
       }
     });
@@ -68,9 +68,9 @@ export class RootCertificates implements Duty {
     let lastSelectors = options.selectors();
     options.onSelectors(() => {
       // Each push calls this, so namespaces are checked only if the selectors changed.
-      const now = options.selectors();
-      if (now !== lastSelectors) addAll();
-      lastSelectors = now;
+      const currentSelectors = options.selectors();
+      if (currentSelectors !== lastSelectors) addAll();
+      lastSelectors = currentSelectors;
     });
   }
 
@@ -104,10 +104,11 @@ export class RootCertificates implements Duty {
   async #write(namespace: string, writeGate: WriteGate): Promise<boolean> {
     const { informers, configMap: name, roots, selectors, now } = this.#options;
     const pem = roots();
-    const of = informers.storeOf(namespaces).get(`/${namespace}`);
-    if (pem === undefined || of === undefined || of.metadata.deletionTimestamp !== undefined) return false;
+    const namespaceObject = informers.storeOf(namespaces).get(`/${namespace}`);
+    if (pem === undefined || namespaceObject === undefined || namespaceObject.metadata.deletionTimestamp !== undefined)
+      return false;
     // A namespace that leaves the mesh keeps its ConfigMap, as in Istio.
-    if (!isDiscovered(namespace, of.metadata.labels, selectors())) return false;
+    if (!isDiscovered(namespace, namespaceObject.metadata.labels, selectors())) return false;
     const existingConfigMap = informers.storeOf(rootConfigMapsOf(name).name).get(`${namespace}/${name}`);
     const fields = { metadata: { labels: { [label]: 'true' } }, data: { [rootKey]: pem } };
     const configMapRef = { resource: configMaps, namespace, name };
@@ -117,7 +118,7 @@ export class RootCertificates implements Duty {
         return true;
       }
       if (isUnchanged(existingConfigMap, pem)) return false;
-      if (now() - (this.#repaired.get(namespace) ?? Number.NEGATIVE_INFINITY) < disputeMs)
+      if (now() - (this.#repairedAt.get(namespace) ?? Number.NEGATIVE_INFINITY) < disputeIntervalMs)
         throw reasonError('OBJECT_DISPUTED', `another controller overwrites ConfigMap ${namespace}/${name}`);
       await writeGate.write({
         ...configMapRef,
@@ -125,10 +126,10 @@ export class RootCertificates implements Duty {
         version: existingConfigMap.metadata.resourceVersion ?? '',
         fields,
       });
-      this.#repaired.set(namespace, now());
+      this.#repairedAt.set(namespace, now());
       return true;
     } catch (error) {
-      if (isEnding(error)) return false;
+      if (isTerminatingError(error)) return false;
       throw error;
     }
   }
@@ -138,7 +139,7 @@ function isUnchanged({ data, metadata }: KubernetesObject, pem: string): boolean
   return isObject(data) && data[rootKey] === digestOf(pem) && metadata.labels?.[label] === 'true';
 }
 
-function isEnding(error: unknown): boolean {
+function isTerminatingError(error: unknown): boolean {
   if (!(error instanceof ApiError) || error.failure.kind !== 'status') return false;
   const { code, causes } = error.failure;
   return code === 404 || (code === 403 && causes.includes('NamespaceTerminating'));

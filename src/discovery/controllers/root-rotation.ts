@@ -3,8 +3,8 @@ import {
   nextStep,
   orderRejection,
   type RotationStep,
-  rotationTo,
   type SharedJournal,
+  startRotation,
 } from '../../../machines/discovery/ca/shared-rotation.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import type { AuthorityMaterial } from '../ca/authority-material.ts';
@@ -21,7 +21,7 @@ import type { WriteGate } from '../election/write-gate.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 
 export interface RootRotationOptions {
-  readonly authority: Pick<SharedAuthority, 'read' | 'watchDue' | 'generateRoot'>;
+  readonly authority: Pick<SharedAuthority, 'read' | 'subscribeDue' | 'generateRoot'>;
   readonly namespace: string;
   readonly name: string;
   readonly gracePercent: number;
@@ -36,7 +36,7 @@ interface DueWrite {
   readonly read: ReadAuthority;
 }
 
-const nothingDue: DutyReport = { writtenCount: 0, failedCount: 0, reason: '' };
+const emptyReport: DutyReport = { writtenCount: 0, failedCount: 0, reason: '' };
 
 export class RootRotation implements Duty {
   readonly lease = 'chartpilot-root-rotation';
@@ -50,7 +50,7 @@ export class RootRotation implements Duty {
   }
 
   watch(onDue: () => void): () => void {
-    return this.#options.authority.watchDue(() => {
+    return this.#options.authority.subscribeDue(() => {
       if (this.isDue) onDue();
     });
   }
@@ -62,12 +62,12 @@ export class RootRotation implements Duty {
 
   async writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     const dueStep = this.#findDueStep();
-    const isTried = dueStep?.read === this.#processedAuthority && !run.retry && !run.includesAll;
-    if (dueStep === undefined || isTried) return nothingDue;
+    const isAlreadyAttempted = dueStep?.read === this.#processedAuthority && !run.retry && !run.includesAll;
+    if (dueStep === undefined || isAlreadyAttempted) return emptyReport;
     this.#processedAuthority = dueStep.read;
     try {
       await this.#write(dueStep, writeGate);
-      return { ...nothingDue, writtenCount: 1 };
+      return { ...emptyReport, writtenCount: 1 };
     } catch (error) {
       return { writtenCount: 0, failedCount: 1, reason: explainInOneLine(error) };
     }
@@ -75,21 +75,22 @@ export class RootRotation implements Duty {
 
   /** The step is derived from the newest version, because the API server rejects writes based on an older one. */
   #findDueStep(): DueWrite | undefined {
-    const read = this.#options.authority.read;
-    if (read === undefined || read.last.isPluggedIn || read.current.isPluggedIn) return undefined;
-    const { last, current } = read;
-    const now = this.#options.now();
+    const authorityReadings = this.#options.authority.read;
+    if (authorityReadings === undefined || authorityReadings.last.isPluggedIn || authorityReadings.current.isPluggedIn)
+      return undefined;
+    const { last, current } = authorityReadings;
+    const currentDate = this.#options.now();
     if (last !== current) {
       const unknownAuthority = last.materials.get(last.journal.signer)!;
       const signerMaterial = current.materials.get(current.journal.signer)!;
-      const journal = rotationTo(unknownAuthority.id, current.journal, now.getTime());
-      const isPutBack = journal === current.journal;
-      const materials = isPutBack
+      const journal = startRotation(unknownAuthority.id, current.journal, currentDate.getTime());
+      const isJournalUnchanged = journal === current.journal;
+      const materials = isJournalUnchanged
         ? current.materials
         : new Map([signerMaterial, unknownAuthority].map((material) => [material.id, material]));
       return { step: { journal, createsRoot: false }, completesOrder: false, materials, read: last };
     }
-    const step = nextStep(last.journal, this.#factsOf(last, now));
+    const step = nextStep(last.journal, this.#factsOf(last, currentDate));
     // Each replica logs the reason when it reads the order.
     const isRejected = last.order !== null && orderRejection(last.order, last.journal) !== undefined;
     if (step === undefined && !isRejected) return undefined;
@@ -99,10 +100,10 @@ export class RootRotation implements Duty {
   #factsOf({ journal, materials, order }: ReadAuthority, now: Date) {
     const { gracePercent, maxLeafMs } = this.#options;
     const { root, notAfter } = materials.get(journal.signer)!;
-    const life = root.notAfter.getTime() - root.notBefore.getTime();
+    const lifetimeMs = root.notAfter.getTime() - root.notBefore.getTime();
     return {
       ...{ now: now.getTime(), order, maxLeafMs },
-      isRootDue: root.notAfter.getTime() - now.getTime() < (life * gracePercent) / 100,
+      isRootDue: root.notAfter.getTime() - now.getTime() < (lifetimeMs * gracePercent) / 100,
       endsAt: notAfter.getTime(),
       otherEndsAt: journal.other === null ? null : (materials.get(journal.other)?.notAfter.getTime() ?? null),
     };

@@ -16,7 +16,7 @@ import type { ApiServer } from '../kubernetes/api-server.ts';
 export const failurePolicyAnnotation = 'chartpilot/failure-policy';
 
 /** Longer than the API server's default webhook timeout (10 s), to receive its error message. */
-const proofMs = 12_000;
+const proofTimeoutMs = 12_000;
 
 const gateways = resourceOf('Gateway');
 
@@ -42,7 +42,7 @@ export async function proveValidation(
 ): Promise<void> {
   const selector = (isObject(objectSelector) ? objectSelector : {}) as LabelSelector;
   const labels = [{ [revisionLabel]: revision }, {}].find((candidate) => selectsLabels(selector, candidate));
-  if (labels === undefined) throw unproved(name, 'its objectSelector selects no object of this revision');
+  if (labels === undefined) throw unprovedError(name, 'its objectSelector selects no object of this revision');
   const body = {
     ...{ apiVersion: apiVersionOf(gateways), kind: gateways.kind },
     metadata: { generateName: 'webhook-proof-', namespace, labels, annotations: { [alwaysRejectAnnotation]: 'true' } },
@@ -57,22 +57,23 @@ export async function proveValidation(
     namespace,
     body,
     query: { dryRun: 'All' },
-    timeoutMs: proofMs,
+    timeoutMs: proofTimeoutMs,
   } as const;
   try {
     await server.request(request, new AbortController().signal);
   } catch (error) {
     const message = messageOf(error);
     if (message.includes(`admission webhook ${JSON.stringify(name)} denied the request`)) return;
-    if (statusOf(error) === 404) throw unproved(name, 'the API server does not serve Gateways of networking.istio.io');
-    throw unproved(name, message);
+    if (statusOf(error) === 404)
+      throw unprovedError(name, 'the API server does not serve Gateways of networking.istio.io');
+    throw unprovedError(name, message);
   }
-  throw unproved(
+  throw unprovedError(
     name,
     'the API server accepted an object that the webhook rejects; it may not reach port 443 of the Service',
   );
 }
 
-function unproved(name: string, reason: string): Error {
+function unprovedError(name: string, reason: string): Error {
   return reasonError('WEBHOOK_UNPROVED', `failurePolicy of webhook ${name} stays Ignore: ${reason}`);
 }

@@ -30,26 +30,26 @@ export interface WebhookBundlesOptions {
   readonly hosts: readonly string[];
   /** `undefined` without an authority. */
   readonly roots: () => string | undefined;
-  readonly onRoots: (changed: () => void) => void;
+  readonly onRoots: (onChanged: () => void) => void;
   /** Clock in milliseconds. */
   readonly now: () => number;
 }
 
 const changedFields = ['caBundle', 'failurePolicy'] as const;
 /** Minimum interval between repairs, which limits the writes of two competing control planes. */
-const disputeMs = 10_000;
+const disputeIntervalMs = 10_000;
 
 /** Includes mutating configurations of all revisions, because another may select the same pods. */
 export function webhookConfigurationsOf(revision: string): readonly [mutating: NamedKind, validating: NamedKind] {
   return [
-    followedBy(mutatingWebhookConfigurations, revisionLabel),
-    followedBy(validatingWebhookConfigurations, `${revisionLabel}=${revision || 'default'}`),
+    watchedByLabel(mutatingWebhookConfigurations, revisionLabel),
+    watchedByLabel(validatingWebhookConfigurations, `${revisionLabel}=${revision || 'default'}`),
   ];
 }
 
 type NamedKind = FollowedKind & { readonly name: string };
 
-function followedBy(resource: ApiResource, labelSelector: string): NamedKind {
+function watchedByLabel(resource: ApiResource, labelSelector: string): NamedKind {
   return {
     resource,
     name: `${resource.group}/${resource.version}/${resource.plural}/${labelSelector}`,
@@ -68,7 +68,7 @@ export class WebhookBundles implements Duty {
   readonly #followedConfigurations: ReturnType<typeof webhookConfigurationsOf>;
   readonly #dueKeys = new DueKeys();
   /** Time of the last write, by configuration and field. */
-  readonly #writtenCounts = new Map<string, number>();
+  readonly #lastWriteTimes = new Map<string, number>();
 
   constructor(options: WebhookBundlesOptions) {
     this.#options = options;
@@ -77,13 +77,13 @@ export class WebhookBundles implements Duty {
     for (const { resource, name } of this.#followedConfigurations) {
       options.informers.addReader(name, (changes) => {
         for (const { event, key } of changes) {
-          if (event === 'delete') this.#forget(`${resource.plural}${key}`);
+          if (event === 'delete') this.#clearFailure(`${resource.plural}${key}`);
           else this.#dueKeys.add(`${resource.plural}${key}`);
         }
       });
     }
     options.onRoots(() => {
-      this.#writtenCounts.clear();
+      this.#lastWriteTimes.clear();
       for (const key of this.#allKeys()) this.#dueKeys.add(key);
     });
   }
@@ -104,8 +104,8 @@ export class WebhookBundles implements Duty {
     );
   }
 
-  #forget(key: string): void {
-    for (const field of changedFields) this.#writtenCounts.delete(`${key}/${field}`);
+  #clearFailure(key: string): void {
+    for (const field of changedFields) this.#lastWriteTimes.delete(`${key}/${field}`);
   }
 
   get #revision(): string {
@@ -131,12 +131,12 @@ export class WebhookBundles implements Duty {
     const change = await this.#changeOf(resource, object, Buffer.from(pem).toString('base64'));
     if (change === undefined) return false;
     const { field, webhooks } = change;
-    if (now() - (this.#writtenCounts.get(`${key}/${field}`) ?? Number.NEGATIVE_INFINITY) < disputeMs)
+    if (now() - (this.#lastWriteTimes.get(`${key}/${field}`) ?? Number.NEGATIVE_INFINITY) < disputeIntervalMs)
       throw reasonError('OBJECT_DISPUTED', `another controller overwrites ${field} of ${resource.kind} ${name}`);
     try {
       const version = object.metadata.resourceVersion ?? '';
       await writeGate.write({ verb: 'patch', resource, name, version, fields: { webhooks } });
-      this.#writtenCounts.set(`${key}/${field}`, now());
+      this.#lastWriteTimes.set(`${key}/${field}`, now());
       return true;
     } catch (error) {
       if (statusOf(error) === 404) return false;
@@ -146,11 +146,11 @@ export class WebhookBundles implements Duty {
 
   /** The API server needs the root for the proof. */
   async #changeOf(resource: ApiResource, object: KubernetesObject, caBundle: string): Promise<Change | undefined> {
-    const bundled = this.#withBundle(object.webhooks, caBundle);
-    if (bundled !== undefined) return { field: 'caBundle', webhooks: bundled };
+    const bundledWebhooks = this.#withBundle(object.webhooks, caBundle);
+    if (bundledWebhooks !== undefined) return { field: 'caBundle', webhooks: bundledWebhooks };
     if (resource !== validatingWebhookConfigurations) return undefined;
-    const proved = await this.#withProvedPolicy(object);
-    return proved && { field: 'failurePolicy', webhooks: proved };
+    const provedWebhooks = await this.#withProvedPolicy(object);
+    return provedWebhooks && { field: 'failurePolicy', webhooks: provedWebhooks };
   }
 
   /** @returns `undefined` if each entry has the bundle */
@@ -179,10 +179,10 @@ export class WebhookBundles implements Duty {
     const changedEntries: unknown[] = [];
     for (const entry of webhooks) {
       const isOwnWebhook = isObject(entry) && isObject(entry.clientConfig) && this.#isOwnService(entry.clientConfig);
-      const unproved = isOwnWebhook ? unprovedEntry(entry) : undefined;
-      if (unproved === undefined) changedEntries.push(entry);
+      const unprovedWebhook = isOwnWebhook ? unprovedEntry(entry) : undefined;
+      if (unprovedWebhook === undefined) changedEntries.push(entry);
       else {
-        await proveValidation(server, unproved, eventFields);
+        await proveValidation(server, unprovedWebhook, eventFields);
         changedEntries.push({ ...entry, failurePolicy: 'Fail' });
         isChanged = true;
       }

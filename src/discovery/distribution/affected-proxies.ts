@@ -38,9 +38,9 @@ export function affectedTypes(config: Config, shape: ProxyShape, context: PushCo
 
 /** A changed policy is pushed to its whole namespace, but applies only to selected workloads. */
 function mayApply({ kind, namespace, name }: Config, shape: ProxyShape, context: PushContext): boolean {
-  const isIt = (isSearchedObject: Config): boolean =>
+  const isSameObject = (isSearchedObject: Config): boolean =>
     isSearchedObject.name === name && isSearchedObject.namespace === namespace;
-  if (kind === 'Gateway') return shape.type === 'router' && context.gatewaysFor(shape).some(isIt);
+  if (kind === 'Gateway') return shape.type === 'router' && context.gatewaysFor(shape).some(isSameObject);
   const list = Object.hasOwn(listOf, kind) ? listOf[kind] : undefined;
-  return list === undefined || context.policiesFor(shape)[list].some(isIt);
+  return list === undefined || context.policiesFor(shape)[list].some(isSameObject);
 }

@@ -19,10 +19,10 @@ export class ChangedObjects {
   }
 
   /** `undefined` if the history is too short or a push was forced. */
-  keysBetween(afterNumber: number, untilNumber: number): ReadonlySet<string> | undefined {
+  keysBetween(fromNumber: number, toNumber: number): ReadonlySet<string> | undefined {
     const [oldest] = this.#steps;
-    if (oldest === undefined || afterNumber < oldest.number - 1) return undefined;
-    const steps = this.#steps.filter(({ number }) => number > afterNumber && number <= untilNumber);
+    if (oldest === undefined || fromNumber < oldest.number - 1) return undefined;
+    const steps = this.#steps.filter(({ number }) => number > fromNumber && number <= toNumber);
     if (steps.some(({ forced }) => forced)) return undefined;
     return new Set(steps.flatMap(({ changedKeys }) => [...changedKeys]));
   }

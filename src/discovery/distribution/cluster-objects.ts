@@ -41,8 +41,8 @@ export class ClusterObjects implements StatusObjects {
   onErrors(listener: (key: string, error: ObjectError | undefined) => void): void {
     this.#options.source.onRejected(({ kind, key, generation, errors }) => {
       if (!hasStatus(kind)) return;
-      const isRefused = errors.length > 0 && generation !== undefined;
-      listener(`${kind}/${key}`, isRefused ? { generation, text: problemsText(errors) } : undefined);
+      const isRejected = errors.length > 0 && generation !== undefined;
+      listener(`${kind}/${key}`, isRejected ? { generation, text: problemsText(errors) } : undefined);
     });
     this.#options.limits?.onLimited((key, limitedEntry) => {
       if (!hasStatus(key.slice(0, key.indexOf('/')))) return;

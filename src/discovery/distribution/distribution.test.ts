@@ -119,8 +119,8 @@ class World {
     context: () => this.state.context,
     cache: this.cache,
     rejections: {
-      rejected: (node, typeUrl) => this.distribution.rejected(node, typeUrl),
-      accepted: (node, typeUrl) => this.distribution.accepted(node, typeUrl),
+      onRejected: (node, typeUrl) => this.distribution.onRejected(node, typeUrl),
+      onAccepted: (node, typeUrl) => this.distribution.onAccepted(node, typeUrl),
       disconnected: (node) => this.distribution.disconnected(node),
     },
   });
@@ -194,7 +194,7 @@ class World {
     const index = this.clients.length + 1;
     const id = `sidecar~10.0.0.${index}~${app}-${index}.${namespace}~${namespace}.svc.cluster.local`;
     const metadata = { NAMESPACE: namespace, INTERCEPTION_MODE: 'NONE', LABELS: { app } };
-    const opened = this.resources.open({ id, cluster: app, metadata });
+    const opened = this.resources.openNode({ id, cluster: app, metadata });
     if ('error' in opened) throw new Error(opened.error);
     const client = new Client(opened.resources as MeshNode);
     this.clients.push(client);

@@ -40,7 +40,7 @@ const maxTraceMs = 20;
 const maxEvaluationMs = 50;
 const maxNewest = 64;
 const maxRejected = 1_000;
-const maxComplete = 4_096;
+const maxCompleteObjects = 4_096;
 
 export class ObjectDistribution {
   readonly #options: ObjectDistributionOptions;
@@ -57,7 +57,7 @@ export class ObjectDistribution {
   readonly #ownCounts: OwnCounts;
   readonly #causes: RejectionCauseFinder;
   readonly #startedAt: number;
-  #latest: PushContext | undefined;
+  #latestContext: PushContext | undefined;
   #mustCompareAll = true;
   #isNotified = false;
   /** Reports read from this time on include all replicas that served proxies when the last object became complete. */
@@ -85,8 +85,8 @@ export class ObjectDistribution {
 
   onPublished(published: Publication): void {
     const { context, forced, changedKeys, configs } = published;
-    const isFirst = this.#latest === undefined;
-    this.#latest = context;
+    const isFirst = this.#latestContext === undefined;
+    this.#latestContext = context;
     const number = numberOfVersion(context.version);
     const objects = new Set<string>();
     for (const key of this.#unpublishedSince.keys()) {
@@ -96,22 +96,27 @@ export class ObjectDistribution {
       objects.add(key);
       this.#dueObjects.resetLimit(key);
       // A change while the push context is built belongs to the next one, unless it has no effect.
-      const now = this.#options.configs().byKey.get(key);
-      if (now === config || (now && config && !needsPush(config, now))) this.#unpublishedSince.delete(key);
+      const currentConfig = this.#options.configs().byKey.get(key);
+      if (currentConfig === config || (currentConfig && config && !needsPush(config, currentConfig)))
+        this.#unpublishedSince.delete(key);
       // Skips objects of the first push, because their statuses may already be correct.
       if (!isFirst)
-        this.#followObject(key, now !== undefined && !this.#unpublishedSince.has(key) ? now : config, number);
+        this.#followObject(
+          key,
+          currentConfig !== undefined && !this.#unpublishedSince.has(key) ? currentConfig : config,
+          number,
+        );
     }
     this.#steps.add({ context, forced, changedKeys: new Set([...changedKeys, ...objects]) });
     if (objects.size > 0 || this.#mustCompareAll) this.#notifyWatchers();
   }
 
-  rejected(proxy: FollowedProxy, typeUrl: string): void {
+  onRejected(proxy: FollowedProxy, typeUrl: string): void {
     if (this.#rejections.add(proxy, typeUrl)) this.#notifyWatchers();
   }
 
   /** Called when a proxy accepts a type that it rejected before. */
-  accepted(proxy: FollowedProxy, typeUrl: string): void {
+  onAccepted(proxy: FollowedProxy, typeUrl: string): void {
     if (this.#rejections.remove(proxy, typeUrl)) this.#notifyWatchers();
   }
 
@@ -121,12 +126,12 @@ export class ObjectDistribution {
 
   /** Called when another replica wrote a different status. */
   repeatReport(key: string): void {
-    const latest = this.#latest;
+    const latest = this.#latestContext;
     if (latest === undefined) return;
     const complete = this.#complete.get(key);
     // A replica that does not write statuses counts only its own proxies.
-    const isCounted = complete !== undefined && !this.#options.otherReplicas?.isWriter;
-    if (!this.#followedObjects.has(key) && !isCounted) {
+    const areReplicasCounted = complete !== undefined && !this.#options.otherReplicas?.isWriter;
+    if (!this.#followedObjects.has(key) && !areReplicasCounted) {
       this.#followObject(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
     }
     const followedObject = this.#followedObjects.get(key);
@@ -142,7 +147,7 @@ export class ObjectDistribution {
 
   /** Counts a complete object again, because its status does not contain current counts of this replica. */
   recount(key: string): void {
-    const latest = this.#latest;
+    const latest = this.#latestContext;
     if (latest === undefined || this.#followedObjects.has(key) || this.#unpublishedSince.has(key)) return;
     this.#followObject(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
     this.#notifyWatchers();
@@ -199,23 +204,23 @@ export class ObjectDistribution {
     const workTurns = new Turns();
     const start = this.#options.now();
     this.#isNotified = false;
-    if (this.#mustCompareAll && this.#latest !== undefined) await this.#followAll(workTurns);
-    const awaited = this.#followUnnamed();
-    const traceUntil = performance.now() + maxTraceMs;
+    if (this.#mustCompareAll && this.#latestContext !== undefined) await this.#followAllObjects(workTurns);
+    const unnamedCount = this.#followUnnamedObjects();
+    const traceDeadline = performance.now() + maxTraceMs;
     const isTraced = this.#rejections.trace(
       (proxy, typeUrl) => this.#causes.causeOf(proxy, typeUrl),
-      () => performance.now() < traceUntil,
+      () => performance.now() < traceDeadline,
     );
-    await this.#checkComplete();
+    await this.#checkCompleteObjects();
     if (this.#followedObjects.size > 0 || !this.#rejections.isEmpty) await this.#compare(workTurns);
     this.#dueObjects.flush();
-    const unfinished =
-      this.#followedObjects.size + awaited + (isTraced ? 0 : 1) + (this.#checkAt === undefined ? 0 : 1);
-    return { unfinished, tookMs: Math.ceil(this.#options.now() - start) };
+    const unfinishedObjects =
+      this.#followedObjects.size + unnamedCount + (isTraced ? 0 : 1) + (this.#checkAt === undefined ? 0 : 1);
+    return { unfinished: unfinishedObjects, tookMs: Math.ceil(this.#options.now() - start) };
   }
 
   /** Another replica may have started to serve proxies just before its Lease existed. */
-  async #checkComplete(): Promise<void> {
+  async #checkCompleteObjects(): Promise<void> {
     const { otherReplicas } = this.#options;
     if (!otherReplicas?.isWriter) {
       this.#checkAt = undefined;
@@ -229,29 +234,29 @@ export class ObjectDistribution {
   }
 
   /** @returns the number of changed ServiceEntries that a push may still name */
-  #followUnnamed(): number {
-    let awaited = 0;
+  #followUnnamedObjects(): number {
+    let awaitedCount = 0;
     for (const [key, since] of this.#unpublishedSince) {
-      if (kindOf(key) !== 'ServiceEntry' || this.#latest === undefined) continue;
-      if (this.#options.now() - since < unnamedWaitMs) awaited++;
+      if (kindOf(key) !== 'ServiceEntry' || this.#latestContext === undefined) continue;
+      if (this.#options.now() - since < unnamedWaitMs) awaitedCount++;
       else {
         this.#unpublishedSince.delete(key);
-        this.#followObject(key, this.#options.configs().byKey.get(key), numberOfVersion(this.#latest.version));
+        this.#followObject(key, this.#options.configs().byKey.get(key), numberOfVersion(this.#latestContext.version));
       }
     }
-    return awaited;
+    return awaitedCount;
   }
 
-  async #followAll(workTurns: Turns): Promise<void> {
+  async #followAllObjects(workTurns: Turns): Promise<void> {
     this.#mustCompareAll = false;
-    const number = numberOfVersion(this.#latest!.version);
+    const number = numberOfVersion(this.#latestContext!.version);
     const { set } = this.#options.configs();
     for (const kind of statusKinds) {
       for (const config of set[kind as keyof ConfigSet] as readonly Config[]) {
         const key = configKeyText(config);
         if (!this.#followedObjects.has(key) && !this.#unpublishedSince.has(key) && !this.#isStatusCurrent(key, config))
           this.#followObject(key, config, number);
-        await workTurns.rest();
+        await workTurns.waitIfTurnEnded();
       }
     }
     for (const key of this.#errors.keys()) this.#dueObjects.add(key, false, this.#options.now());
@@ -263,21 +268,21 @@ export class ObjectDistribution {
     if (conditions === undefined) return true;
     const reconciled = conditions.get(reconciledCondition);
     const generation = generationOf(config);
-    const warns = conditions.has(partialCondition);
-    if (this.#warnings.hasDiagnostics && warns !== (this.#warnings.warningOf(key) !== undefined)) return false;
-    const isOnlyCondition = conditions.size === (warns ? 2 : 1);
+    const isWarning = conditions.has(partialCondition);
+    if (this.#warnings.hasDiagnostics && isWarning !== (this.#warnings.warningOf(key) !== undefined)) return false;
+    const isOnlyCondition = conditions.size === (isWarning ? 2 : 1);
     return isOnlyCondition && reconciled?.status === 'True' && reconciled.observedGeneration === generation;
   }
 
   async #compare(workTurns: Turns): Promise<void> {
     const rejections = this.#rejections.rejectionsByObject();
-    for (const key of rejections.keys()) this.#followRejected(key);
+    for (const key of rejections.keys()) this.#followRejectedObject(key);
     const progress = new ProxyProgress();
     for (const proxy of this.#options.proxies()) {
       progress.add(proxy);
-      await workTurns.rest();
+      await workTurns.waitIfTurnEnded();
     }
-    const context = this.#latest;
+    const context = this.#latestContext;
     if (context === undefined) return;
     const evaluateKey = (key: string): void => {
       const followedObject = this.#followedObjects.get(key);
@@ -287,10 +292,10 @@ export class ObjectDistribution {
       this.#evaluateObject(key, followedObject, count, rejections.get(key));
     };
     const remainingKeys = [...this.#followedObjects.keys()];
-    const first = new Set([...[...rejections.keys()].slice(0, maxRejected), ...remainingKeys.splice(-maxNewest)]);
-    for (const key of first) {
+    const firstKeys = new Set([...[...rejections.keys()].slice(0, maxRejected), ...remainingKeys.splice(-maxNewest)]);
+    for (const key of firstKeys) {
       evaluateKey(key);
-      await workTurns.rest();
+      await workTurns.waitIfTurnEnded();
     }
     const deadline = performance.now() + maxEvaluationMs;
     for (
@@ -300,7 +305,7 @@ export class ObjectDistribution {
     ) {
       this.#next = (this.#next + 1) % remainingKeys.length;
       evaluateKey(remainingKeys[this.#next]!);
-      await workTurns.rest();
+      await workTurns.waitIfTurnEnded();
     }
   }
 
@@ -318,11 +323,11 @@ export class ObjectDistribution {
   }
 
   /** The rejecting proxy has not applied the latest push context. */
-  #followRejected(key: string): void {
-    if (this.#followedObjects.has(key) || this.#latest === undefined) return;
+  #followRejectedObject(key: string): void {
+    if (this.#followedObjects.has(key) || this.#latestContext === undefined) return;
     const config = this.#options.configs().byKey.get(key);
     if (config !== undefined && !this.#unpublishedSince.has(key)) {
-      this.#followObject(key, config, numberOfVersion(this.#latest.version));
+      this.#followObject(key, config, numberOfVersion(this.#latestContext.version));
     }
   }
 
@@ -337,27 +342,27 @@ export class ObjectDistribution {
     const rejection = rejections && { proxies: rejections.proxies, of: count.concerned, resource, reason };
     const ownCount = { generation, ...count };
     this.#ownCounts.record(key, ownCount, this.#options.now());
-    const total = totalOf(key, ownCount, this.#options.otherReplicas, followedObject.followedAt);
-    if (total === undefined) return;
-    const isThere = total.concerned > 0;
-    const now: ObjectProgress = { generation, ...total, ...(rejection && { rejection }) };
-    if (!isThere && now.unreported && this.#hasNoStatus(key, followedObject)) {
+    const totalCounts = totalOf(key, ownCount, this.#options.otherReplicas, followedObject.followedAt);
+    if (totalCounts === undefined) return;
+    const affectsProxies = totalCounts.concerned > 0;
+    const progress: ObjectProgress = { generation, ...totalCounts, ...(rejection && { rejection }) };
+    if (!affectsProxies && progress.unreported && this.#hasNoStatus(key, followedObject)) {
       if (this.#options.now() - followedObject.reportedAt >= settlingMs) this.#followedObjects.delete(key);
       return;
     }
     // The proxies that rejected the object have disconnected and no other proxy has accepted it, so the problem is not resolved.
     const isUnresolved =
-      lastReport?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
+      lastReport?.rejection !== undefined && rejection === undefined && !(affectsProxies && isComplete(progress));
     if (isUnresolved && !followedObject.mustReport) return;
-    followedObject.distribution = now;
-    if (isComplete(now)) this.#setComplete(key, followedObject, now);
-    else if (followedObject.mustReport || this.#isWorthReporting(followedObject, now)) {
-      this.#reportDue(key, followedObject, now, followedObject.mustReport || now.rejection !== undefined);
+    followedObject.distribution = progress;
+    if (isComplete(progress)) this.#setComplete(key, followedObject, progress);
+    else if (followedObject.mustReport || this.#isWorthReporting(followedObject, progress)) {
+      this.#reportDue(key, followedObject, progress, followedObject.mustReport || progress.rejection !== undefined);
     }
   }
 
-  #setComplete(key: string, followedObject: FollowedObject, now: ObjectProgress): void {
-    if (now.concerned === 0) {
+  #setComplete(key: string, followedObject: FollowedObject, progress: ObjectProgress): void {
+    if (progress.concerned === 0) {
       if (
         this.#options.now() - this.#startedAt < settlingMs &&
         followedObject.lastReport === undefined &&
@@ -369,10 +374,10 @@ export class ObjectDistribution {
         return;
       }
     }
-    if (followedObject.mustReport || !isSameProgress(followedObject.lastReport, now))
-      this.#reportDue(key, followedObject, now, true);
+    if (followedObject.mustReport || !isSameProgress(followedObject.lastReport, progress))
+      this.#reportDue(key, followedObject, progress, true);
     this.#followedObjects.delete(key);
-    setBounded(this.#complete, key, now, maxComplete);
+    setBounded(this.#complete, key, progress, maxCompleteObjects);
     if (this.#options.otherReplicas?.isWriter) this.#checkAt = this.#options.now() + presenceMs;
   }
 
@@ -380,13 +385,13 @@ export class ObjectDistribution {
     return (this.#options.objects.statusOf(key)?.conditions.size ?? 0) === 0 && lastReport === undefined && !mustReport;
   }
 
-  #isWorthReporting({ lastReport, reportedAt }: FollowedObject, now: ObjectProgress): boolean {
-    if (now.rejection !== undefined && lastReport?.rejection === undefined) return true;
-    return !isSameProgress(lastReport, now) && this.#options.now() - reportedAt >= minUpdateIntervalMs;
+  #isWorthReporting({ lastReport, reportedAt }: FollowedObject, progress: ObjectProgress): boolean {
+    if (progress.rejection !== undefined && lastReport?.rejection === undefined) return true;
+    return !isSameProgress(lastReport, progress) && this.#options.now() - reportedAt >= minUpdateIntervalMs;
   }
 
-  #reportDue(key: string, followedObject: FollowedObject, now: ObjectProgress, isUrgent: boolean): void {
-    followedObject.lastReport = now;
+  #reportDue(key: string, followedObject: FollowedObject, progress: ObjectProgress, isUrgent: boolean): void {
+    followedObject.lastReport = progress;
     followedObject.reportedAt = this.#options.now();
     followedObject.mustReport = false;
     this.#dueObjects.add(key, isUrgent, this.#options.now());
@@ -398,28 +403,33 @@ export class ObjectDistribution {
     else if (!hadError) return;
     this.#dueObjects.add(key, true, this.#options.now());
     const config = this.#options.configs().byKey.get(key);
-    if (error === undefined && !this.#unpublishedSince.has(key) && this.#latest !== undefined) {
+    if (error === undefined && !this.#unpublishedSince.has(key) && this.#latestContext !== undefined) {
       // Required if the object is the same as before the error, because then nothing else changes.
-      this.#followObject(key, config, numberOfVersion(this.#latest.version));
+      this.#followObject(key, config, numberOfVersion(this.#latestContext.version));
     }
-    const followed = this.#followedObjects.get(key);
-    if (error === undefined && followed !== undefined) followed.mustReport = true;
+    const followedObject = this.#followedObjects.get(key);
+    if (error === undefined && followedObject !== undefined) followedObject.mustReport = true;
     this.#notifyWatchers();
   }
 
   /** A new version of an object can have the same effect. */
   #updateGeneration(key: string): void {
     const config = this.#options.configs().byKey.get(key);
-    const latest = this.#latest;
+    const latest = this.#latestContext;
     if (this.#unpublishedSince.has(key) || config === undefined || latest === undefined || !hasStatus(config.kind))
       return;
-    const followed = this.#followedObjects.get(key);
+    const followedObject = this.#followedObjects.get(key);
     const generation = generationOf(config);
-    const isSame = followed?.config.uid === config.uid;
-    if (followed !== undefined && isSame && generation !== undefined && !needsPush(followed.config, config)) {
-      if (followed.generation === generation) return;
-      followed.generation = generation;
-      followed.followedAt = this.#options.now();
+    const isSameObject = followedObject?.config.uid === config.uid;
+    if (
+      followedObject !== undefined &&
+      isSameObject &&
+      generation !== undefined &&
+      !needsPush(followedObject.config, config)
+    ) {
+      if (followedObject.generation === generation) return;
+      followedObject.generation = generation;
+      followedObject.followedAt = this.#options.now();
     } else if (this.#isStatusCurrent(key, config)) return;
     else this.#followObject(key, config, numberOfVersion(latest.version));
     this.#notifyWatchers();

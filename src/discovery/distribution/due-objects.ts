@@ -2,7 +2,7 @@
 import { setBounded } from '../../model/collections/set-bounded.ts';
 
 /** @param urgent whether to write the status immediately */
-export type DueListener = (keys: readonly string[], urgent: boolean) => void;
+export type DueListener = (keys: readonly string[], isUrgent: boolean) => void;
 
 /** Maximum for one version of an object within {@link urgentWindowMs}. */
 const maxUrgentUpdates = 4;

@@ -55,7 +55,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
    * @param causeOf costs as much as generating a response
    * @returns whether all causes are traced
    */
-  trace(causeOf: (proxy: Proxy, typeUrl: string) => RejectionCause | undefined, hasTime: () => boolean): boolean {
+  trace(causeOf: (proxy: Proxy, typeUrl: string) => RejectionCause | undefined, hasTimeLeft: () => boolean): boolean {
     const causesByShape = new Map<ProxyShape, Map<string, RejectionCause | undefined>>();
     for (const [proxy, types] of this.#rejectionsByProxy) {
       for (const [typeUrl, typeRejection] of types) {
@@ -70,7 +70,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
         causesByShape.set(proxy.shape, causesOfShape);
         const key = [typeUrl, watch.versionSent, watch.versionAcked, watch.names.length, watch.lastError].join(' ');
         if (!causesOfShape.has(key)) {
-          if (!hasTime()) return false;
+          if (!hasTimeLeft()) return false;
           causesOfShape.set(key, this.#intern(causeOf(proxy, typeUrl)));
         }
         typeRejection.cause = causesOfShape.get(key);
@@ -114,7 +114,8 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
 }
 
 function findMostFrequent(counts: ReadonlyMap<RejectionCause, number>): RejectionCause {
-  let bestCause: [RejectionCause, number] | undefined;
-  for (const entry of counts) if (bestCause === undefined || entry[1] > bestCause[1]) bestCause = entry;
-  return bestCause![0];
+  let mostSpecificCause: [RejectionCause, number] | undefined;
+  for (const entry of counts)
+    if (mostSpecificCause === undefined || entry[1] > mostSpecificCause[1]) mostSpecificCause = entry;
+  return mostSpecificCause![0];
 }

@@ -8,13 +8,13 @@ const maxMessageLength = 2_048;
 export function namesIn(message: string, names: Iterable<string>): string[] {
   const text = message.slice(0, maxMessageLength);
   const objectNames: string[] = [];
-  for (const name of names) if (name !== '' && isNamed(text, name)) objectNames.push(name);
+  for (const name of names) if (name !== '' && containsName(text, name)) objectNames.push(name);
   return objectNames;
 }
 
-function isNamed(text: string, name: string): boolean {
+function containsName(text: string, name: string): boolean {
   for (let matchIndex = text.indexOf(name); matchIndex !== -1; matchIndex = text.indexOf(name, matchIndex + 1)) {
-    if (!isNameCharacter(text, matchIndex - 1) && !isContinued(text, matchIndex + name.length)) return true;
+    if (!isNameCharacter(text, matchIndex - 1) && !continuesName(text, matchIndex + name.length)) return true;
   }
   return false;
 }
@@ -23,7 +23,7 @@ function isNameCharacter(text: string, index: number): boolean {
   return index >= 0 && nameCharacter.test(text[index]!);
 }
 
-function isContinued(text: string, index: number): boolean {
+function continuesName(text: string, index: number): boolean {
   const next = text[index];
   if (next === undefined) return false;
   if (next === '.') return isNameCharacter(text, index + 1);

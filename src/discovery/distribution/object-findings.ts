@@ -87,26 +87,27 @@ export function conditionsOf(
   }
   if (error !== undefined) {
     const { generation: observedGeneration, text, reason } = error;
-    const effect = reason === undefined ? notApplied : text;
+    const effect = reason === undefined ? notAppliedMessage : text;
     conditions.push(
       { type: reconciledCondition, status: 'False', reason: reason ?? 'Invalid', message: effect, observedGeneration },
       { type: invalidCondition, status: 'True', reason: reason ?? 'InvalidObject', message: text, observedGeneration },
     );
-  } else if (distribution !== undefined) conditions.push(buildReconciled(distribution, isRejectedByOtherReplica));
+  } else if (distribution !== undefined)
+    conditions.push(buildReconciledCondition(distribution, isRejectedByOtherReplica));
   // The rejection is about the applied version, even if a later version is invalid.
   const rejection = isRejectedByOtherReplica ? undefined : rejectedConditionOf(distribution);
   return rejection === undefined ? conditions : [...conditions, rejection];
 }
 
 export function rejectedConditionOf(distribution: ObjectProgress | undefined): ObjectCondition | undefined {
-  return distribution?.rejection && buildRejected(distribution, distribution.rejection);
+  return distribution?.rejection && buildRejectedCondition(distribution, distribution.rejection);
 }
 
-const notApplied = 'The object does not apply; its last valid version applies, if there was one.';
+const notAppliedMessage = 'The object does not apply; its last valid version applies, if there was one.';
 
 const otherReplicaText = ', proxies of another replica reject it';
 
-function buildReconciled(distribution: ObjectProgress, isRejectedByOtherReplica: boolean): ObjectCondition {
+function buildReconciledCondition(distribution: ObjectProgress, isRejectedByOtherReplica: boolean): ObjectCondition {
   const { upToDate, concerned, rejection, generation, unreported } = distribution;
   const countText = `${upToDate}/${concerned} proxies up to date`;
   const complete = isComplete(distribution) && !isRejectedByOtherReplica;
@@ -132,17 +133,17 @@ function namesText(names: readonly string[]): string {
   return `${names.slice(0, maxNamedReplicas).join(', ')}${omittedText}`;
 }
 
-function buildRejected(
+function buildRejectedCondition(
   { concerned, generation }: ObjectProgress,
   { proxies, of: ownConcerned = concerned, resource, reason }: ObjectRejection,
 ): ObjectCondition {
   // A proxy that rejects a resource of several objects is not necessarily affected by this one.
-  const of = Math.max(ownConcerned, proxies);
+  const proxyCount = Math.max(ownConcerned, proxies);
   return {
     type: rejectedCondition,
     status: 'True',
     reason: 'RejectedByEnvoy',
-    message: `${proxies} of ${of} ${of === 1 ? 'proxy rejects' : 'proxies reject'} ${resource}: ${reason}`,
+    message: `${proxies} of ${proxyCount} ${proxyCount === 1 ? 'proxy rejects' : 'proxies reject'} ${resource}: ${reason}`,
     observedGeneration: generation,
   };
 }

@@ -28,7 +28,7 @@ export interface OtherReplicasOptions {
   readonly log: Pick<Logger, 'warn'>;
 }
 
-interface Sighting {
+interface ReplicaSighting {
   readonly version: string;
   readonly identity: string;
   /** Absent if the replica reports nothing, such as an earlier version. */
@@ -48,7 +48,7 @@ export const maxReportingReplicas = 64;
 
 export class OtherReplicas implements OtherReplicaCounts {
   readonly #options: OtherReplicasOptions;
-  #sightings: ReadonlyMap<string, Sighting> | undefined;
+  #sightings: ReadonlyMap<string, ReplicaSighting> | undefined;
   #requestedAt = Number.NEGATIVE_INFINITY;
   #readAt = Number.NEGATIVE_INFINITY;
 
@@ -86,20 +86,20 @@ export class OtherReplicas implements OtherReplicaCounts {
     return this.#readAt;
   }
 
-  countsOf(key: string, generation: number, since: number): OtherCounts | undefined {
-    if (this.#sightings === undefined || this.#readAt < since) return undefined;
-    const total = { upToDate: 0, concerned: 0 };
+  countsOf(key: string, generation: number, sinceMs: number): OtherCounts | undefined {
+    if (this.#sightings === undefined || this.#readAt < sinceMs) return undefined;
+    const totalCounts = { upToDate: 0, concerned: 0 };
     const [unreported, uncounted]: [string[], string[]] = [[], []];
     for (const sighting of this.#sightings.values()) {
       const count = sighting.report?.counts.get(key);
       if (sighting.endedAt !== undefined || this.#isOtherRevision(sighting)) uncounted.push(sighting.identity);
       else if (count?.generation !== generation) unreported.push(sighting.identity);
       else {
-        total.upToDate += count.upToDate;
-        total.concerned += count.concerned;
+        totalCounts.upToDate += count.upToDate;
+        totalCounts.concerned += count.concerned;
       }
     }
-    return { ...total, unreportedReplicas: unreported.sort(), uncountedReplicas: uncounted.sort() };
+    return { ...totalCounts, unreportedReplicas: unreported.sort(), uncountedReplicas: uncounted.sort() };
   }
 
   *incompleteObjects(): Iterable<readonly [key: string, generation: number]> {
@@ -111,7 +111,7 @@ export class OtherReplicas implements OtherReplicaCounts {
     }
   }
 
-  #isOtherRevision({ report }: Sighting): boolean {
+  #isOtherRevision({ report }: ReplicaSighting): boolean {
     return report !== undefined && report.revision !== this.#options.revision;
   }
 
@@ -125,9 +125,12 @@ export class OtherReplicas implements OtherReplicaCounts {
     );
   }
 
-  #sightingsOf(presenceLeaseList: readonly KubernetesObject[], observedAt: number): ReadonlyMap<string, Sighting> {
-    const previous = this.#sightings ?? new Map<string, Sighting>();
-    const nextSightings = new Map<string, Sighting>();
+  #sightingsOf(
+    presenceLeaseList: readonly KubernetesObject[],
+    observedAt: number,
+  ): ReadonlyMap<string, ReplicaSighting> {
+    const previous = this.#sightings ?? new Map<string, ReplicaSighting>();
+    const nextSightings = new Map<string, ReplicaSighting>();
     for (const lease of presenceLeaseList)
       nextSightings.set(lease.metadata.name, this.#sightingOf(lease, observedAt, nextSightings.size));
     for (const [name, previousEntry] of previous)
@@ -138,7 +141,7 @@ export class OtherReplicas implements OtherReplicaCounts {
     );
   }
 
-  #sightingOf({ metadata, spec }: KubernetesObject, observedAt: number, index: number): Sighting {
+  #sightingOf({ metadata, spec }: KubernetesObject, observedAt: number, index: number): ReplicaSighting {
     const { name, resourceVersion: version = '', annotations } = metadata;
     const previousSighting = this.#sightings?.get(name);
     const holderIdentity = isObject(spec) ? spec.holderIdentity : undefined;
@@ -154,17 +157,17 @@ export class OtherReplicas implements OtherReplicaCounts {
       version,
       identity,
       observedSince: since,
-      ...this.#reportIn(name, annotations?.[reportAnnotation], previousSighting, index),
+      ...this.#parseReport(name, annotations?.[reportAnnotation], previousSighting, index),
       ...endedFields,
     };
   }
 
-  #reportIn(
+  #parseReport(
     lease: string,
     text: unknown,
-    previousSighting: Sighting | undefined,
+    previousSighting: ReplicaSighting | undefined,
     index: number,
-  ): Pick<Sighting, 'report' | 'invalid'> {
+  ): Pick<ReplicaSighting, 'report' | 'invalid'> {
     if (text === undefined) return {};
     const report = index < maxReportingReplicas ? readReport(text) : `more than ${maxReportingReplicas} replicas`;
     if (typeof report === 'string') {

@@ -39,12 +39,13 @@ export class ProxyProgress {
   readonly #levels = new Map<ProxyShape, Map<string, ProgressLevel>>();
 
   add({ shape, context, watches }: FollowedProxy): void {
-    const all = numberOfVersion(context.version);
-    const { key, lastAckedByType, types } = progressLevelOf(watches, all);
+    const contextNumber = numberOfVersion(context.version);
+    const { key, lastAckedByType, types } = progressLevelOf(watches, contextNumber);
     const levelsOfShape = this.#levels.get(shape) ?? new Map<string, ProgressLevel>();
     this.#levels.set(shape, levelsOfShape);
     const level = levelsOfShape.get(key);
-    if (level === undefined) levelsOfShape.set(key, { count: 1, lastAckedByType, lastAckedOfOthers: all, types });
+    if (level === undefined)
+      levelsOfShape.set(key, { count: 1, lastAckedByType, lastAckedOfOthers: contextNumber, types });
     else level.count++;
   }
 
@@ -61,7 +62,7 @@ export class ProxyProgress {
         // A proxy that watches none of the types has nothing to acknowledge.
         if (!intersects(types, level.types)) continue;
         affectedCount += level.count;
-        if (hasAll(level, types, number)) upToDateCount += level.count;
+        if (hasAcknowledgedAll(level, types, number)) upToDateCount += level.count;
       }
     }
     return { upToDate: upToDateCount, concerned: affectedCount };
@@ -70,11 +71,11 @@ export class ProxyProgress {
 
 function progressLevelOf(
   watches: Watches,
-  all: number,
+  contextNumber: number,
 ): Pick<ProgressLevel, 'lastAckedByType' | 'types'> & { readonly key: string } {
   const pendingTypes = new Map<PushedType, number>();
   const types = new Set<PushedType>();
-  let key = `${all}`;
+  let key = `${contextNumber}`;
   for (const typeUrl in watches) {
     const watch = watches[typeUrl]!;
     const type = typeUrl === proxyConfigType ? undefined : pushedTypeOf(typeUrl);
@@ -95,7 +96,7 @@ function isAcknowledged(watch: Watch): boolean {
   return nonceSent === nonceAcked && isSettled(watch) && !isBehind(watch) && !due.all && due.requested.length === 0;
 }
 
-function hasAll(
+function hasAcknowledgedAll(
   { lastAckedByType, lastAckedOfOthers }: ProgressLevel,
   types: ReadonlySet<PushedType>,
   number: number,

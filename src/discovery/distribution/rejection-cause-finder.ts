@@ -23,14 +23,14 @@ export class RejectionCauseFinder {
   causeOf(proxy: FollowedProxy, typeUrl: string): RejectionCause | undefined {
     const { shape, context, watches } = proxy;
     const watch = watches[typeUrl]!;
-    const acked = watch.versionAcked === '' ? undefined : numberOfVersion(watch.versionAcked);
-    const changedBetween =
-      acked === undefined
+    const ackedNumber = watch.versionAcked === '' ? undefined : numberOfVersion(watch.versionAcked);
+    const changedKeys =
+      ackedNumber === undefined
         ? undefined
-        : this.#finderParts.changedObjects.keysBetween(acked, numberOfVersion(watch.versionSent));
+        : this.#finderParts.changedObjects.keysBetween(ackedNumber, numberOfVersion(watch.versionSent));
     const objectOf = (key: ConfigKey): string | undefined => this.#objectOf(key, context);
     const changedObjects =
-      changedBetween && new Set([...changedBetween].flatMap((key) => objectOf(parseConfigKey(key)) ?? []));
+      changedKeys && new Set([...changedKeys].flatMap((key) => objectOf(parseConfigKey(key)) ?? []));
     return findCause({
       ...{ typeUrl, reason: watch.lastError, changedKeys: changedObjects },
       names: watch.wildcard || watch.names.length === 0 ? '*' : watch.names,
@@ -50,12 +50,12 @@ export class RejectionCauseFinder {
     if (!hasStatus(key.kind)) return undefined;
     const { byKey } = this.#finderParts.options.configs();
     const text = configKeyText(key);
-    if (byKey.has(text)) return this.#ifHasStatus(text);
+    if (byKey.has(text)) return this.#keepIfHasStatus(text);
     const origin = key.kind === 'ServiceEntry' ? context.servicesOf(key.name, key.namespace)[0]?.origin : undefined;
-    return origin && hasStatus(origin.kind) ? this.#ifHasStatus(configKeyText(origin)) : undefined;
+    return origin && hasStatus(origin.kind) ? this.#keepIfHasStatus(configKeyText(origin)) : undefined;
   }
 
-  #ifHasStatus(key: string): string | undefined {
+  #keepIfHasStatus(key: string): string | undefined {
     const config = this.#finderParts.options.configs().byKey.get(key);
     return config && generationOf(config) !== undefined ? key : undefined;
   }

@@ -57,28 +57,33 @@ export function isTraced(typeUrl: string): boolean {
 /** Prefers objects that changed since the last ACK. `undefined` if the cause is unknown. */
 export function findCause(rejection: RejectedResponse): RejectionCause | undefined {
   const { typeUrl, reason, names, generate, changedKeys } = rejection;
-  const isShort = names === '*' || names.length <= maxUnnamedResources;
+  const isShortList = names === '*' || names.length <= maxUnnamedResources;
   const namedResources = names === '*' ? undefined : namesIn(reason, names);
-  if (namedResources?.length === 0 && !isShort) return undefined;
-  const all = generate(namedResources === undefined || namedResources.length === 0 ? names : namedResources);
+  if (namedResources?.length === 0 && !isShortList) return undefined;
+  const generatedResources = generate(
+    namedResources === undefined || namedResources.length === 0 ? names : namedResources,
+  );
   const matchingNames = namesIn(
     reason,
-    all.map(({ name }) => name),
+    generatedResources.map(({ name }) => name),
   );
-  const candidates = matchingNames.length > 0 ? all.filter(({ name }) => matchingNames.includes(name)) : all;
-  const isNamed = matchingNames.length > 0 || candidates.length === 1;
-  const of = (isCause: (key: string) => boolean): readonly GeneratedResource[] =>
+  const candidates =
+    matchingNames.length > 0
+      ? generatedResources.filter(({ name }) => matchingNames.includes(name))
+      : generatedResources;
+  const isResourceNamed = matchingNames.length > 0 || candidates.length === 1;
+  const resourcesCausedBy = (isCause: (key: string) => boolean): readonly GeneratedResource[] =>
     candidates.filter(({ objects }) => objects().some(isCause));
   const chosenCandidates = [
     (key: string) => rejection.isKnownRejected(key) && (changedKeys?.has(key) ?? true),
     (key: string) => changedKeys?.has(key) ?? false,
     rejection.isKnownRejected,
     // Patches of EnvoyFilters, unlike other objects, were not validated when they were read.
-    (key: string) => isNamed && key.startsWith('EnvoyFilter/'),
-    () => isNamed,
-  ].find((isCause) => of(isCause).length > 0);
+    (key: string) => isResourceNamed && key.startsWith('EnvoyFilter/'),
+    () => isResourceNamed,
+  ].find((isCause) => resourcesCausedBy(isCause).length > 0);
   if (chosenCandidates === undefined) return undefined;
-  const causes = of(chosenCandidates);
+  const causes = resourcesCausedBy(chosenCandidates);
   const keys = new Set(causes.flatMap(({ objects }) => objects().filter(chosenCandidates)));
   return {
     typeUrl,

@@ -52,9 +52,13 @@ export class OwnCounts {
   report(now: number, objects: Pick<StatusObjects, 'statusOf'>): string {
     this.#reports++;
     const isDone = (key: string, { generation, upToDate, concerned, notedAt }: OwnCount): boolean => {
-      const reconciled = objects.statusOf(key)?.conditions.get(reconciledCondition);
-      if (reconciled === undefined) return now - notedAt >= reportWithoutStatusMs;
-      return reconciled.status === 'True' && reconciled.observedGeneration === generation && upToDate === concerned;
+      const reconciledStatus = objects.statusOf(key)?.conditions.get(reconciledCondition);
+      if (reconciledStatus === undefined) return now - notedAt >= reportWithoutStatusMs;
+      return (
+        reconciledStatus.status === 'True' &&
+        reconciledStatus.observedGeneration === generation &&
+        upToDate === concerned
+      );
     };
     for (const [key, count] of this.#counts) if (isDone(key, count)) this.#counts.delete(key);
     const start = `{"revision":${JSON.stringify(this.#revision)},"counts":{`;
@@ -85,7 +89,7 @@ export function readReport(text: unknown): ReplicaReport | string {
   if (!isObject(value) || typeof value.revision !== 'string' || !isObject(value.counts)) return 'not a report';
   const counts = new Map<string, ReportedCount>();
   for (const [key, count] of Object.entries(value.counts)) {
-    if (!isCount(count)) return 'not three counts of an object';
+    if (!isWrittenCount(count)) return 'not three counts of an object';
     const [generation, upToDate, concerned] = count;
     counts.set(key, { generation, upToDate, concerned });
   }
@@ -113,7 +117,7 @@ const maxCount = 1_000_000;
 
 type WrittenCount = readonly [generation: number, upToDate: number, concerned: number];
 
-function isCount(value: unknown): value is WrittenCount {
+function isWrittenCount(value: unknown): value is WrittenCount {
   return (
     Array.isArray(value) &&
     value.length === 3 &&
@@ -147,10 +151,10 @@ export interface TotalCount {
 export interface OtherReplicaCounts {
   refresh(): Promise<void>;
   /**
-   * @param since start time; only reports that include each replica that started earlier are used
+   * @param sinceMs start time; only reports that include each replica that started earlier are used
    * @returns `undefined` if the reports are older
    */
-  countsOf(key: string, generation: number, since: number): OtherCounts | undefined;
+  countsOf(key: string, generation: number, sinceMs: number): OtherCounts | undefined;
   incompleteObjects(): Iterable<readonly [key: string, generation: number]>;
   /** Negative infinity before the first request. */
   readonly readAt: number;
@@ -163,18 +167,18 @@ export function totalOf(
   key: string,
   ownCount: ReportedCount,
   replicas: OtherReplicaCounts | undefined,
-  since: number,
+  sinceMs: number,
 ): TotalCount | undefined {
   const { upToDate: ownUpToDate, concerned: ownConcerned } = ownCount;
   if (replicas === undefined) return { upToDate: ownUpToDate, concerned: ownConcerned };
   if (!replicas.isWriter) return { upToDate: ownUpToDate, concerned: ownConcerned, isOwnOnly: true };
-  const otherCounts = replicas.countsOf(key, ownCount.generation, since);
+  const otherCounts = replicas.countsOf(key, ownCount.generation, sinceMs);
   if (otherCounts === undefined) return undefined;
   const upToDate = ownUpToDate + otherCounts.upToDate;
   const concerned = ownConcerned + otherCounts.concerned;
-  const unreported =
+  const unreportedReplicas =
     concerned === 0
       ? [...otherCounts.unreportedReplicas, ...otherCounts.uncountedReplicas].sort()
       : otherCounts.unreportedReplicas;
-  return { upToDate, concerned, ...(unreported.length > 0 && { unreported }) };
+  return { upToDate, concerned, ...(unreportedReplicas.length > 0 && { unreported: unreportedReplicas }) };
 }

@@ -21,7 +21,7 @@ export interface Duty {
   readonly lease: string;
   leaseAnnotations?(): Readonly<Record<string, string>>;
   /** `due` can be called during a run. */
-  watch(due: () => void): () => void;
+  watch(onDue: () => void): () => void;
   readonly isDue: boolean;
   /** Writes each due object once, without waiting or retrying. Does not reject. */
   writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport>;

@@ -8,7 +8,7 @@ import {
 import type { DutyDue, LeaseName } from '../../../machines/discovery/election/leader-protocol.ts';
 
 export interface ElectedDuties {
-  readonly watch: (lease: LeaseName, due: (event: DutyDue) => void) => () => void;
+  readonly watch: (lease: LeaseName, onDue: (event: DutyDue) => void) => () => void;
   readonly write: (run: WriteRun) => Promise<WriteOutcome>;
 }
 

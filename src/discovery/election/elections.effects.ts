@@ -19,7 +19,7 @@ import type { Duty } from './duty.ts';
 import { electedWriterWithEffects } from './elected-writer.effects.ts';
 import { leaderWithEffects } from './leader.effects.ts';
 import { type ClockReading, elapsedMs } from './leader-term.ts';
-import { heldLease, releasedLease, sightingOf } from './lease.ts';
+import { buildHeldLease, releasedLease, sightingOf } from './lease.ts';
 import { leaseTimesProblem, writeLimitMs } from './lease-times.ts';
 import { WriteGate } from './write-gate.ts';
 
@@ -132,8 +132,14 @@ export class Elections {
     const { leaseServer, namespace, identity, times, draw, now } = this.#options;
     const election = this.#electionOf(name);
     try {
-      const order = { method: 'GET', resource: leases, namespace, name, timeoutMs: times.requestLimitMs } as const;
-      const lease = await leaseServer.request(order, signal);
+      const leaseRequest = {
+        method: 'GET',
+        resource: leases,
+        namespace,
+        name,
+        timeoutMs: times.requestLimitMs,
+      } as const;
+      const lease = await leaseServer.request(leaseRequest, signal);
       const sighting = sightingOf(lease, identity, times.leaseMs);
       election.lease = lease;
       if (election.lastSighting?.record !== sighting.record)
@@ -166,12 +172,12 @@ export class Elections {
         signal,
       );
       election.lease = lease;
-      const tookMs = elapsedMs(sentAt, now());
+      const elapsed = elapsedMs(sentAt, now());
       return {
         outcome: 'taken',
         version: lease.metadata.resourceVersion ?? '',
         sent: { ...sentAt },
-        tookMs,
+        tookMs: elapsed,
         draw: draw(),
       };
     } catch (error) {
@@ -193,15 +199,15 @@ export class Elections {
     const nowMs = now().wallMs;
     if (action === 'release' && previous !== undefined) return releasedLease(previous, nowMs);
     const annotations = this.#electionOf(name).duty.leaseAnnotations?.();
-    const leaseSpec = heldLease(previous, {
+    const leaseSpec = buildHeldLease(previous, {
       identity,
       leaseMs: times.leaseMs,
       nowMs,
       ...(annotations && { annotations }),
     });
-    const typed = { apiVersion: apiVersionOf(leases), kind: leases.kind };
+    const typeMeta = { apiVersion: apiVersionOf(leases), kind: leases.kind };
     const metadata = { name, namespace, ...(annotations && { annotations }) };
-    return previous === undefined ? { ...typed, metadata, ...leaseSpec } : leaseSpec;
+    return previous === undefined ? { ...typeMeta, metadata, ...leaseSpec } : leaseSpec;
   }
 
   #failedResult(error: unknown): Extract<LeaseWriteResult, { outcome: 'failed' }> {
@@ -210,7 +216,7 @@ export class Elections {
     return { outcome: 'failed', reason: failure?.message ?? String(error), retryAfterMs, draw: this.#options.draw() };
   }
 
-  #watch(lease: LeaseName, report: (due: DutyDue) => void): () => void {
+  #watch(lease: LeaseName, report: (dutyDue: DutyDue) => void): () => void {
     const election = this.#electionOf(lease);
     election.isNotified = false;
     return election.duty.watch(() => {

@@ -10,8 +10,8 @@ export interface ClockReading {
  * Returns the longer of the times on both clocks, because the monotonic clock stops while a machine is suspended, and the wall clock can be changed.
  * A wall clock that was set back is ignored.
  */
-export function elapsedMs(since: ClockReading, now: ClockReading): number {
-  return Math.max(now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs);
+export function elapsedMs(start: ClockReading, end: ClockReading): number {
+  return Math.max(end.monotonicMs - start.monotonicMs, end.wallMs - start.wallMs);
 }
 
 export function readProcessClocks(): ClockReading {

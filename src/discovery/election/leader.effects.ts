@@ -6,7 +6,7 @@ import {
   leaderMachine,
 } from '../../../machines/discovery/election/leader.machine.ts';
 import type { LeaseName } from '../../../machines/discovery/election/leader-protocol.ts';
-import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
+import type { ActorImplementations } from '../../runtime/actors/effects-of.ts';
 import type { ClockReading } from './leader-term.ts';
 
 interface LeaseTerm {
@@ -16,7 +16,7 @@ interface LeaseTerm {
   readonly termMs: number;
 }
 
-export interface LeaderEffects extends ActorsOf<typeof leaderMachine, 'electedWriter'> {
+export interface LeaderEffects extends ActorImplementations<typeof leaderMachine, 'electedWriter'> {
   readonly readLease: (lease: LeaseName, signal: AbortSignal) => Promise<LeaseSighting>;
   readonly writeLease: (order: LeaseOrder, signal: AbortSignal) => Promise<LeaseWriteResult>;
   readonly finishWrites: (lease: LeaseName) => Promise<unknown>;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
-import { heldLease, microTime, releasedLease, sightingOf } from './lease.ts';
+import { buildHeldLease, microTime, releasedLease, sightingOf } from './lease.ts';
 
 const nowMs = Date.UTC(2026, 0, 2, 3, 4, 5, 67);
 const options = { identity: 'one_1', leaseMs: 15_000, nowMs };
@@ -17,7 +17,7 @@ it('microTime has six decimal places', () => {
 
 describe('a Lease written by its holder', () => {
   it('is complete if it is new', () => {
-    expect(heldLease(undefined, options)).toEqual({
+    expect(buildHeldLease(undefined, options)).toEqual({
       spec: {
         ...{ holderIdentity: 'one_1', leaseDurationSeconds: 15, acquireTime: now, renewTime: now },
         leaseTransitions: 0,
@@ -27,11 +27,11 @@ describe('a Lease written by its holder', () => {
 
   it('keeps unknown fields, and adds the version', () => {
     const previous = leaseOf({ strategy: 'OldestEmulationVersion' }, { labels: { a: 'b' }, managedFields: [{}] });
-    expect(heldLease(previous, options)).toMatchObject({
+    expect(buildHeldLease(previous, options)).toMatchObject({
       metadata: { name: 'duty', resourceVersion: '7', labels: { a: 'b' } },
       spec: { strategy: 'OldestEmulationVersion' },
     });
-    expect(heldLease(previous, options)).not.toHaveProperty('metadata.managedFields');
+    expect(buildHeldLease(previous, options)).not.toHaveProperty('metadata.managedFields');
   });
 
   it.each([
@@ -41,7 +41,11 @@ describe('a Lease written by its holder', () => {
     ['one without a transition count', { leaseTransitions: 'many' }, now, 1],
     ['one with the maximum transition count', { leaseTransitions: 2_147_483_647 }, now, 2_147_483_647],
   ])('replaces %s', (_, spec, acquireTime, leaseTransitions) => {
-    expect(heldLease(leaseOf(spec), options).spec).toMatchObject({ acquireTime, renewTime: now, leaseTransitions });
+    expect(buildHeldLease(leaseOf(spec), options).spec).toMatchObject({
+      acquireTime,
+      renewTime: now,
+      leaseTransitions,
+    });
   });
 
   it('has no holder after release', () => {

@@ -47,7 +47,7 @@ export interface LeaseHolder {
  *
  * @param previous as last read; absent for a new Lease
  */
-export function heldLease(
+export function buildHeldLease(
   previous: KubernetesObject | undefined,
   { identity, leaseMs, nowMs, annotations }: LeaseHolder,
 ): Fields {

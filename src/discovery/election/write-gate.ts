@@ -83,7 +83,7 @@ export class WriteGate {
   }
 
   get isOpen(): boolean {
-    return this.#isWithin(this.#term);
+    return this.#isWithinTerm(this.#term);
   }
 
   async waitUntilIdle(): Promise<void> {
@@ -96,11 +96,11 @@ export class WriteGate {
    */
   async write(order: WriteOrder): Promise<KubernetesObject> {
     const term = this.#term;
-    if (term === undefined || !this.#isWithin(term)) throw this.#reject();
+    if (term === undefined || !this.#isWithinTerm(term)) throw this.#reject();
     this.#runningWrites++;
     try {
       // A write that waits until the next term is not permitted, because it is based on an outdated state.
-      const permit = (): boolean => this.#term === term && this.#isWithin(term);
+      const permit = (): boolean => this.#term === term && this.#isWithinTerm(term);
       const request = { ...requestOf(order), permit, timeoutMs: this.#options.writeMs };
       return await this.#options.server.request(request, term.endController.signal);
     } catch (error) {
@@ -112,7 +112,7 @@ export class WriteGate {
     }
   }
 
-  #isWithin(term: WriteTerm | undefined): boolean {
+  #isWithinTerm(term: WriteTerm | undefined): boolean {
     return term !== undefined && elapsedMs(term.sentAt, this.#options.now()) < term.termMs;
   }
 
@@ -125,16 +125,16 @@ export class WriteGate {
 export function requestOf(order: WriteOrder): ApiRequest {
   const { verb, resource, namespace, name } = order;
   const leasePath = { resource, ...(namespace !== undefined && { namespace }) };
-  const metadata = (of: Readonly<Record<string, unknown>>, overrides: object): object => ({
-    ...(typeof of.metadata === 'object' && of.metadata),
+  const metadata = (original: Readonly<Record<string, unknown>>, overrides: object): object => ({
+    ...(typeof original.metadata === 'object' && original.metadata),
     ...overrides,
   });
-  const typed = { apiVersion: apiVersionOf(resource), kind: resource.kind };
+  const typeMeta = { apiVersion: apiVersionOf(resource), kind: resource.kind };
   switch (verb) {
     case 'create': {
       const { object } = order;
       const namedMetadata = metadata(object, { name, ...(namespace !== undefined && { namespace }) });
-      return { method: 'POST', ...leasePath, body: { ...object, ...typed, metadata: namedMetadata } };
+      return { method: 'POST', ...leasePath, body: { ...object, ...typeMeta, metadata: namedMetadata } };
     }
     case 'update': {
       const { object, version, subresource } = order;
@@ -142,7 +142,7 @@ export function requestOf(order: WriteOrder): ApiRequest {
         ...{ name, resourceVersion: requireVersion(version) },
         ...(namespace !== undefined && { namespace }),
       });
-      const body = { ...object, ...typed, metadata: namedMetadata };
+      const body = { ...object, ...typeMeta, metadata: namedMetadata };
       return { method: 'PUT', ...leasePath, name, body, ...(subresource !== undefined && { subresource }) };
     }
     case 'patch': {
@@ -159,8 +159,8 @@ export function requestOf(order: WriteOrder): ApiRequest {
     }
     case 'apply': {
       const { object, version } = order;
-      const read = version === undefined ? {} : { resourceVersion: requireVersion(version) };
-      const body = { ...object, ...typed, metadata: metadata(object, read) };
+      const versionField = version === undefined ? {} : { resourceVersion: requireVersion(version) };
+      const body = { ...object, ...typeMeta, metadata: metadata(object, versionField) };
       const query = { fieldManager, force: `${version !== undefined}` };
       return { method: 'PATCH', patch: 'apply', ...leasePath, name, body, query };
     }

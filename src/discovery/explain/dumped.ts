@@ -16,11 +16,11 @@ export interface DumpedConfiguration extends ProxyConfiguration {
 const typePrefix = 'type.googleapis.com/';
 
 /** @throws Error if the value is not a dump */
-export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
+export function parseConfigDump(dump: unknown): DumpedConfiguration {
   const sections = isObject(dump) && Array.isArray(dump.configs) ? dump.configs : undefined;
   if (sections === undefined) throw new Error('configs must be a list');
   const omittedTypes: string[] = [];
-  const all = <Desc extends DescMessage>(schema: Desc): MessageShape<Desc>[] =>
+  const resourcesOfSchema = <Desc extends DescMessage>(schema: Desc): MessageShape<Desc>[] =>
     resourcesOf(sections, `${typePrefix}${schema.typeName}`).flatMap((json) => {
       try {
         return [
@@ -36,10 +36,12 @@ export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
       }
     });
   return {
-    listeners: all(ListenerSchema),
-    routes: new Map(all(RouteConfigurationSchema).map((routes) => [routes.name, routes])),
-    clusters: new Map(all(ClusterSchema).map((cluster) => [cluster.name, cluster])),
-    endpoints: new Map(all(ClusterLoadAssignmentSchema).map((assignment) => [assignment.clusterName, assignment])),
+    listeners: resourcesOfSchema(ListenerSchema),
+    routes: new Map(resourcesOfSchema(RouteConfigurationSchema).map((routes) => [routes.name, routes])),
+    clusters: new Map(resourcesOfSchema(ClusterSchema).map((cluster) => [cluster.name, cluster])),
+    endpoints: new Map(
+      resourcesOfSchema(ClusterLoadAssignmentSchema).map((assignment) => [assignment.clusterName, assignment]),
+    ),
     omittedParts: omittedTypes,
   };
 }

@@ -8,7 +8,7 @@ import type { ProxyConfiguration } from '../../networking/explain/proxy-configur
 import type { Question } from '../../networking/explain/question.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { requestJson } from '../../runtime/trace/program-request.ts';
-import { dumpedConfiguration } from './dumped.ts';
+import { parseConfigDump } from './dumped.ts';
 import { generatedConfiguration } from './generated.ts';
 import { callText, describeCall, explainCall, grpcOverviewOf, grpcOverviewText } from './grpc-call.ts';
 import { type MeshFiles, type OfflineMesh, readOfflineMesh } from './offline-mesh.ts';
@@ -53,8 +53,8 @@ export async function runExplain(explainQuery: ExplainQuery): Promise<ExplainRes
   if (explainQuery.node?.metadata.GENERATOR === 'grpc') return await explainGrpc(explainQuery, explainQuery.node);
   const configuration =
     explainQuery.from === undefined
-      ? await fromFiles(explainQuery)
-      : await fromRunning(explainQuery, explainQuery.from);
+      ? await configurationFromFiles(explainQuery)
+      : await configurationFromAddress(explainQuery, explainQuery.from);
   const sources = new ConfigOrigins(configuration.mesh?.configOf ?? (() => undefined));
   const target = explainQuery.node?.id ?? explainQuery.from ?? '';
   const buildOutput = (result: object, text: () => string): ExplainResult => ({
@@ -100,7 +100,7 @@ function jsonText(result: object): string {
   return `${JSON.stringify(result, null, 2)}\n`;
 }
 
-async function fromFiles({ files, node }: ExplainQuery): Promise<KnownConfiguration> {
+async function configurationFromFiles({ files, node }: ExplainQuery): Promise<KnownConfiguration> {
   if (files === undefined)
     throw new ChartpilotError(
       'FLAG_INVALID',
@@ -133,24 +133,24 @@ export function configurationFor(
 }
 
 /** Files, if given, provide the line numbers of objects. */
-async function fromRunning({ files, node }: ExplainQuery, address: string): Promise<KnownConfiguration> {
+async function configurationFromAddress({ files, node }: ExplainQuery, address: string): Promise<KnownConfiguration> {
   const path =
     node === undefined
       ? '/config_dump?include_eds'
       : `/debug/config_dump?include_eds&proxyID=${encodeURIComponent(node.id)}`;
   const { omittedParts, ...configuration } = await requestJson({
     ...{ from: address, path, hint: fromHint },
-    ...{ expected: 'a config_dump of Envoy', read: dumpedConfiguration },
+    ...{ expected: 'a config_dump of Envoy', read: parseConfigDump },
   });
   const pending = node && (await pendingOf(address, node));
   const mesh = files && (await readOfflineMesh(files));
-  const fromMesh = mesh && node && configurationFor(node, mesh.context);
+  const meshConfiguration = mesh && node && configurationFor(node, mesh.context);
   return {
     configuration: {
       ...configuration,
-      ...(fromMesh && { explainEndpoints: fromMesh.configuration.explainEndpoints! }),
+      ...(meshConfiguration && { explainEndpoints: meshConfiguration.configuration.explainEndpoints! }),
     },
-    addressOf: (host) => fromMesh?.addressOf(host),
+    addressOf: (host) => meshConfiguration?.addressOf(host),
     warnings: [...omittedParts.map((omittedPart) => `left out: ${omittedPart}`), ...(mesh?.warnings ?? [])],
     ...(mesh && { mesh }),
     ...(pending && { pending }),

@@ -64,14 +64,14 @@ function describeLimitations(limitations: readonly Limitation[], sources: Config
 }
 
 export function callText(heading: string, { settings, limitations, ...description }: CallText): string {
-  const lines = [
+  const outputLines = [
     ...settings.map((text) => `${'setting'.padEnd(13)} ${text}`),
     ...limitations.flatMap(({ text, from }) => [
       `${'no support'.padEnd(13)} ${text}`,
       ...from.map((source) => `${' '.repeat(14)}← ${sourceText(source)}`),
     ]),
   ];
-  return explanationText(heading, description, lines);
+  return explanationText(heading, description, outputLines);
 }
 
 /** A client requests each target by name, so its targets are unknown. */
@@ -96,14 +96,14 @@ export function grpcOverviewOf(shape: ProxyShape, push: PushContext, sources: Co
 }
 
 export function grpcOverviewText(client: string, { servers }: GrpcOverview): string {
-  const lines = [
+  const outputLines = [
     `${client}: ${servers.length} server ports (set --url ${urlForm} to explain a call, with --inbound one to this node)`,
   ];
   for (const { port, service, settings, limitations } of servers) {
-    lines.push(`server        port ${port} of ${service}: ${settings.join('; ')}`);
+    outputLines.push(`server        port ${port} of ${service}: ${settings.join('; ')}`);
     for (const { text, from } of limitations) {
-      lines.push(`  no support  ${text}`, ...from.map((source) => `                ← ${sourceText(source)}`));
+      outputLines.push(`  no support  ${text}`, ...from.map((source) => `                ← ${sourceText(source)}`));
     }
   }
-  return `${lines.join('\n')}\n`;
+  return `${outputLines.join('\n')}\n`;
 }

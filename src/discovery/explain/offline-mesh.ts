@@ -1,7 +1,7 @@
 import type { Config } from '../../model/config/config.ts';
 import { configKeyText } from '../../model/config/config.ts';
 import { problemText } from '../../model/config/problem.ts';
-import { standInText } from '../../model/config/refused.ts';
+import { placeholderText } from '../../model/config/refused.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { SettingsFiles } from '../config/files/settings-files.ts';
@@ -32,8 +32,8 @@ export type MeshFiles = Pick<
 export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
   const warnings: string[] = [];
   const settings = new SettingsFiles((problem) => void warnings.push(problemText(problem)));
-  adopt(settings, 'mesh', files.meshConfigFile);
-  adopt(settings, 'networks', files.networksConfigFile);
+  activateSettings(settings, 'mesh', files.meshConfigFile);
+  activateSettings(settings, 'networks', files.networksConfigFile);
   const directory = new MeshConfigs({ mesh: () => settings.mesh, domain: files.domain });
   const directoryReading = await directory.read([files.configDir]);
   if (directoryReading.outcome === 'missing') {
@@ -56,13 +56,13 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
   state.computeServices();
   const context = state.publishContext({ forced: true, changedKeys: [] });
   const { byKey, placeholders } = directory.snapshot;
-  warnings.push(...placeholders.map((config) => standInText(config, context.mesh.rootNamespace)));
+  warnings.push(...placeholders.map((config) => placeholderText(config, context.mesh.rootNamespace)));
   return { context, warnings, configOf: (key) => byKey.get(configKeyText(key as Config)) };
 }
 
-function adopt(settings: SettingsFiles, reason: 'mesh' | 'networks', file: string): void {
+function activateSettings(settings: SettingsFiles, reason: 'mesh' | 'networks', file: string): void {
   const settingsReading = settings.read(reason, file);
-  if (settingsReading.outcome === 'valid') settings.adopt(reason, settingsReading.version);
+  if (settingsReading.outcome === 'valid') settings.activate(reason, settingsReading.version);
   else if (settingsReading.outcome === 'invalid') {
     throw new ChartpilotError('CONFIG_INVALID', settingsReading.problems.map(fullProblemText).join('\n'));
   }

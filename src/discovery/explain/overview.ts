@@ -43,12 +43,14 @@ export function overviewOf({ listeners, clusters }: ProxyConfiguration, sources:
 }
 
 export function overviewText(heading: string, { listeners, clusters }: Overview): string {
-  const lines = [`${heading}: ${listeners.length} listeners, ${clusters} clusters (set --url to explain a request)`];
+  const outputLines = [
+    `${heading}: ${listeners.length} listeners, ${clusters} clusters (set --url to explain a request)`,
+  ];
   for (const { name, isBound, chains } of listeners) {
-    lines.push(`listener      ${name}${isBound ? '' : '  (not bound, for redirected connections)'}`);
-    for (const chain of chains) lines.push(...chainLines(chain));
+    outputLines.push(`listener      ${name}${isBound ? '' : '  (not bound, for redirected connections)'}`);
+    for (const chain of chains) outputLines.push(...chainLines(chain));
   }
-  return `${lines.join('\n')}\n`;
+  return `${outputLines.join('\n')}\n`;
 }
 
 function chainsOf({ filterChains, defaultFilterChain }: Listener): readonly FilterChain[] {

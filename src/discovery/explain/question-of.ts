@@ -36,7 +36,7 @@ export function questionOf(
   const port = Number(url.port) || defaultPorts[url.protocol];
   if (!port) throw new ChartpilotError('FLAG_INVALID', `--url: must have a port, got ${flags.url}`);
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  const encrypted = url.protocol === 'https:' || url.protocol === 'tls:';
+  const isEncrypted = url.protocol === 'https:' || url.protocol === 'tls:';
   const isHttp = url.protocol === 'http:' || url.protocol === 'https:';
   const http2 = flags.http2 === true;
   const addressFlag = flags.address === undefined ? undefined : ipAddress('--address', flags.address);
@@ -46,7 +46,7 @@ export function questionOf(
     direction: flags.inbound ? 'inbound' : 'outbound',
     destination: { port, ...(address !== undefined && { address }) },
     ...(flags.source !== undefined && { source: { address: ipAddress('--source', flags.source), port: 0 } }),
-    ...(encrypted && { tls: { ...tlsQuestion(flags, sni), alpn: isHttp ? (http2 ? ['h2'] : ['http/1.1']) : [] } }),
+    ...(isEncrypted && { tls: { ...tlsQuestion(flags, sni), alpn: isHttp ? (http2 ? ['h2'] : ['http/1.1']) : [] } }),
     ...(isHttp && { http: httpQuestion(flags, url, http2) }),
   };
 }
@@ -101,9 +101,9 @@ export function headersOf({ headers = [] }: Pick<QuestionFlags, 'headers'>): Rea
 }
 
 function header(text: string): readonly [string, string] {
-  const end = text.search(/[=:]/);
-  if (end < 1) throw new ChartpilotError('FLAG_INVALID', `--header: must be NAME=VALUE, got ${text}`);
-  return [text.slice(0, end).trim().toLowerCase(), text.slice(end + 1).trim()];
+  const separatorIndex = text.search(/[=:]/);
+  if (separatorIndex < 1) throw new ChartpilotError('FLAG_INVALID', `--header: must be NAME=VALUE, got ${text}`);
+  return [text.slice(0, separatorIndex).trim().toLowerCase(), text.slice(separatorIndex + 1).trim()];
 }
 
 export function addressOfService(host: string, shape: ProxyShape, push: PushContext): string | undefined {

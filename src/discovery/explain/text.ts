@@ -50,7 +50,7 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
     steps.push({
       what: 'filter chain',
       name: chainName(chain, listener?.listener),
-      ...noteField(matchText(chain)),
+      ...optionalNote(matchText(chain)),
       from: originsFrom(chain),
     });
   if (virtualHost) {
@@ -59,12 +59,12 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
   }
   if (route)
     steps.push({ what: 'route', name: route.name || '(no name)', note: routeText(route), from: originsFrom(route) });
-  const total = targets.reduce((sum, { weight }) => sum + weight, 0);
+  const totalWeight = targets.reduce((sum, { weight }) => sum + weight, 0);
   for (const target of targets)
     steps.push({
       what: 'cluster',
       name: target.name,
-      note: targetText(target, total),
+      note: targetText(target, totalWeight),
       ...(target.missingEndpoints && { missingEndpoints: target.missingEndpoints }),
       from: target.cluster ? originsFrom(target.cluster) : [],
     });
@@ -77,15 +77,15 @@ export function explanationText(
   { steps, filters, outcome }: ExplanationText,
   otherLines: readonly string[] = [],
 ): string {
-  const lines = [heading];
+  const outputLines = [heading];
   for (const { what, name, note, missingEndpoints, from } of steps) {
-    lines.push(`${what.padEnd(13)} ${name}${note === undefined ? '' : `  (${note})`}`);
-    for (const reason of missingEndpoints ?? []) lines.push(`${' '.repeat(14)}endpoints: ${reason}`);
-    for (const source of from) lines.push(`${' '.repeat(14)}← ${sourceText(source)}`);
+    outputLines.push(`${what.padEnd(13)} ${name}${note === undefined ? '' : `  (${note})`}`);
+    for (const reason of missingEndpoints ?? []) outputLines.push(`${' '.repeat(14)}endpoints: ${reason}`);
+    for (const source of from) outputLines.push(`${' '.repeat(14)}← ${sourceText(source)}`);
   }
-  if (filters.length > 0) lines.push(`${'filters'.padEnd(13)} ${filters.join(', ')}`);
-  lines.push(...otherLines, `${'outcome'.padEnd(13)} ${outcomeText(outcome)}`);
-  return `${lines.join('\n')}\n`;
+  if (filters.length > 0) outputLines.push(`${'filters'.padEnd(13)} ${filters.join(', ')}`);
+  outputLines.push(...otherLines, `${'outcome'.padEnd(13)} ${outcomeText(outcome)}`);
+  return `${outputLines.join('\n')}\n`;
 }
 
 export function sourceText({ object, field, place }: ConfigOrigin): string {
@@ -131,8 +131,8 @@ function statusText({ status, grpcStatus }: LocalResponse): string {
   return grpcStatus === undefined ? `${status}` : `${status} and grpc-status ${grpcStatus}`;
 }
 
-function percentText(share: number): string {
-  return `${Math.round(share * 1_000) / 10} %`;
+function percentText(fraction: number): string {
+  return `${Math.round(fraction * 1_000) / 10} %`;
 }
 
 function chainName(chain: FilterChain, listener: Listener | undefined): string {
@@ -140,7 +140,7 @@ function chainName(chain: FilterChain, listener: Listener | undefined): string {
   return chain === listener?.defaultFilterChain ? `${name} (default filter chain)` : name;
 }
 
-function noteField(note: string): { note?: string } {
+function optionalNote(note: string): { note?: string } {
   return note === '' ? {} : { note };
 }
 
@@ -169,13 +169,13 @@ function routeText({ match }: Route): string {
   return [`${path?.case ?? 'any path'} ${value}`.trim(), ...(headers ?? []), ...(parameters ?? [])].join('; ');
 }
 
-function targetText({ weight, cluster, assignment }: Target, total: number): string {
-  const share = total === weight ? [] : [`${Math.round((100 * weight) / total)} % of the requests`];
-  if (cluster === undefined) return [...share, 'the proxy has no such cluster'].join('; ');
-  return [...share, ...(assignment ? [endpointsText(assignment)] : [])].join('; ');
+function targetText({ weight, cluster, assignment }: Target, totalWeight: number): string {
+  const shareText = totalWeight === weight ? [] : [`${Math.round((100 * weight) / totalWeight)} % of the requests`];
+  if (cluster === undefined) return [...shareText, 'the proxy has no such cluster'].join('; ');
+  return [...shareText, ...(assignment ? [endpointsText(assignment)] : [])].join('; ');
 }
 
-const maxShown = 5;
+const maxShownItems = 5;
 
 function endpointsText({ endpoints }: ClusterLoadAssignment): string {
   const addresses = endpoints
@@ -188,7 +188,7 @@ function endpointsText({ endpoints }: ClusterLoadAssignment): string {
   return addresses.length === 0 ? 'no endpoints' : `endpoints ${listText(addresses)}`;
 }
 
-function listText(items: readonly (string | number)[]): string {
-  const shownItems = items.slice(0, maxShown).join(', ');
-  return items.length > maxShown ? `${shownItems} and ${items.length - maxShown} more` : shownItems;
+function listText(values: readonly (string | number)[]): string {
+  const shownItems = values.slice(0, maxShownItems).join(', ');
+  return values.length > maxShownItems ? `${shownItems} and ${values.length - maxShownItems} more` : shownItems;
 }

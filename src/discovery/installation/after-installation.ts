@@ -40,8 +40,8 @@ export function membersOf(
     .map(({ metadata }) => metadata.name);
 }
 
-function tagsOf(mutating: ClusterFacts['mutatingWebhooks'], namespace: string, revision: string): string[] {
-  return ownConfigurations(mutating, namespace, revision).flatMap(
+function tagsOf(mutatingWebhooks: ClusterFacts['mutatingWebhooks'], namespace: string, revision: string): string[] {
+  return ownConfigurations(mutatingWebhooks, namespace, revision).flatMap(
     ({ metadata }) => metadata.labels?.['istio.io/tag'] ?? [],
   );
 }
@@ -62,18 +62,18 @@ function ownConfigurations(
 /** @param now Unix time in milliseconds */
 export function checkAfterInstallation(
   facts: ClusterFacts,
-  installed: InstalledFacts,
+  installedFacts: InstalledFacts,
   installation: Installation,
   now: number,
 ): ClusterFinding[] {
   const members = membersOf(facts, installation);
   return [
     ...deploymentFindings(facts.deployments, installation),
-    ...serviceFindings(installed.slices, installation),
-    ...webhookFindings(facts, installed.rootOfMesh, installation, now),
+    ...serviceFindings(installedFacts.slices, installation),
+    ...webhookFindings(facts, installedFacts.rootOfMesh, installation, now),
     ...namespaceFindings(facts, members, installation),
-    ...members.flatMap((member) => podFindings(member, installed.pods.get(member)!)),
-    ...versionFindings(installed, members),
+    ...members.flatMap((member) => podFindings(member, installedFacts.pods.get(member)!)),
+    ...versionFindings(installedFacts, members),
   ];
 }
 
@@ -92,15 +92,15 @@ function deploymentFindings(
   if (planeDeployment === undefined)
     return [error(check, `no Deployment ${name} in namespace ${namespace}`, 'Install the chart: docs/install.md.')];
   const { replicas = 1 } = planeDeployment.spec;
-  const ready = planeDeployment.status?.readyReplicas ?? 0;
-  const text = `${name}: ${ready} of ${replicas} replicas are ready`;
+  const readyReplicas = planeDeployment.status?.readyReplicas ?? 0;
+  const text = `${name}: ${readyReplicas} of ${replicas} replicas are ready`;
   const next = `Run: kubectl -n ${namespace} describe pods -l app=istiod,${revisionLabel}=${revision || 'default'}`;
   if (replicas === 0)
     return [
       error(check, `${name} has no replicas`, `Run: kubectl -n ${namespace} scale deployment/${name} --replicas 2`),
     ];
-  if (ready === 0) return [error(check, text, next)];
-  return [ready < replicas ? warning(check, text, next) : okFinding(check, text)];
+  if (readyReplicas === 0) return [error(check, text, next)];
+  return [readyReplicas < replicas ? warning(check, text, next) : okFinding(check, text)];
 }
 
 function serviceFindings(
@@ -110,9 +110,9 @@ function serviceFindings(
   const check = 'service';
   if (E.isLeft(slices)) return [unknownFinding(check, slices.left)];
   const endpoints = slices.right.flatMap(({ endpoints }) => endpoints ?? []);
-  const ready = endpoints.filter(({ conditions }) => conditions?.ready !== false).length;
+  const readyCount = endpoints.filter(({ conditions }) => conditions?.ready !== false).length;
   const name = `${planeName(revision)}.${namespace}`;
-  if (ready > 0) return [okFinding(check, `${name} has ${ready} ready endpoints`)];
+  if (readyCount > 0) return [okFinding(check, `${name} has ${readyCount} ready endpoints`)];
   return [
     error(
       check,
@@ -192,11 +192,11 @@ function namespaceFindings(
   const check = 'namespaces';
   if (E.isLeft(namespaces)) return [unknownFinding(check, namespaces.left)];
   const [label] = Object.entries(memberLabels(installation.revision));
-  const run = `kubectl label namespace NAME ${label!.join('=')}`;
+  const labelCommand = `kubectl label namespace NAME ${label!.join('=')}`;
   const findings = [
     members.length > 0
       ? okFinding(check, `in the mesh: ${members.join(', ')}`)
-      : warning(check, 'no namespace is in the mesh', `Run: ${run}`),
+      : warning(check, 'no namespace is in the mesh', `Run: ${labelCommand}`),
   ];
   const installedRevisions = E.isRight(mutatingWebhooks) ? revisionsOf(mutatingWebhooks.right) : undefined;
   for (const { metadata } of namespaces.right) {
@@ -273,17 +273,17 @@ function versionFindings(
   const findings = members.flatMap((member) => {
     const pod = admittedPods.get(member) ?? E.left('');
     // Prefers the image of the dry run, because a ProxyConfig may select its type.
-    const expected = (E.isRight(pod) ? proxyOf(pod.right)?.image : undefined) ?? configuredImage;
-    if (expected === undefined) return [];
-    current.add(expected);
+    const expectedImage = (E.isRight(pod) ? proxyOf(pod.right)?.image : undefined) ?? configuredImage;
+    if (expectedImage === undefined) return [];
+    current.add(expectedImage);
     const list = pods.get(member)!;
     const proxies = E.isRight(list)
       ? list.right.flatMap((pod) => (choosesImage(pod) ? [] : (proxyOf(pod)?.image ?? [])))
       : [];
-    const outdated = proxies.filter((image) => image !== expected);
-    if (outdated.length === 0) return [];
-    const otherImages = [...new Set(outdated)].sort();
-    const message = `${member}: ${outdated.length} sidecars run ${otherImages.slice(0, 3).join(', ')}; new ones get ${expected}`;
+    const outdatedImages = proxies.filter((image) => image !== expectedImage);
+    if (outdatedImages.length === 0) return [];
+    const otherImages = [...new Set(outdatedImages)].sort();
+    const message = `${member}: ${outdatedImages.length} sidecars run ${otherImages.slice(0, 3).join(', ')}; new ones get ${expectedImage}`;
     return [warning(check, message, `Run: kubectl -n ${member} rollout restart deployment`)];
   });
   if (findings.length > 0 || current.size === 0) return findings;
@@ -292,10 +292,10 @@ function versionFindings(
 
 /** `undefined` if the settings cannot be read, which the injector reports. */
 function imageOf(injector: ConfigMapFacts | undefined): string | undefined {
-  const decoded = decodeInjectionValues(injector?.data?.values ?? '');
-  if (injector === undefined || E.isLeft(decoded)) return undefined;
-  const { image, variant } = decoded.right;
-  return imageReference(decoded.right, image, variant);
+  const decodedValues = decodeInjectionValues(injector?.data?.values ?? '');
+  if (injector === undefined || E.isLeft(decodedValues)) return undefined;
+  const { image, variant } = decodedValues.right;
+  return imageReference(decodedValues.right, image, variant);
 }
 
 const choosesImage = ({ metadata: { annotations = {} } }: PodFacts): boolean =>

@@ -39,7 +39,7 @@ export function checkBeforeInstallation(
 }
 
 /** Creating a ClusterRole requires its permissions or `escalate`. */
-export function rightsToInstall({ namespace }: Installation): readonly RequiredPermission[] {
+export function requiredPermissions({ namespace }: Installation): readonly RequiredPermission[] {
   const create = (group: string, resource: string, isNamespaced: boolean): RequiredPermission => ({
     ...{ verb: 'create', group, resource },
     ...(isNamespaced && { namespace }),
@@ -116,7 +116,7 @@ function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFindi
     return [okFinding(check, `none of Istio's kinds is defined; helm install defines all ${names.length}`)];
   const missingKinds = names.filter(({ name }) => !installedDefinitions.has(name));
   const owners = [...new Set(presentKinds.map(({ name }) => ownerOf(installedDefinitions.get(name)!.metadata)))].sort();
-  const unserved = presentKinds.filter(({ group, versions }) => !groups.right.get(group)?.includes(versions[0]!));
+  const unservedKinds = presentKinds.filter(({ group, versions }) => !groups.right.get(group)?.includes(versions[0]!));
   const apply = 'pilot-discovery crds | kubectl apply --server-side --force-conflicts -f -';
   return [
     okFinding(check, `${presentKinds.length} of ${names.length} of Istio's kinds are defined, by ${owners.join(', ')}`),
@@ -129,7 +129,7 @@ function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFindi
           ),
         ]
       : []),
-    ...unserved.map(({ name, versions }) =>
+    ...unservedKinds.map(({ name, versions }) =>
       error(check, `${name} is not served in version ${versions[0]}, which the control plane reads`, `Run: ${apply}`),
     ),
   ];
@@ -180,22 +180,22 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
   };
   const info = ({ status }: ClusterNodeFacts) => status.nodeInfo;
   const linux = nodes.right.filter((node) => info(node).operatingSystem === 'linux');
-  const suitable = linux.filter((node) => architectures.includes(info(node).architecture));
-  const outdatedNodes = suitable.filter(
+  const suitableNodes = linux.filter((node) => architectures.includes(info(node).architecture));
+  const outdatedNodes = suitableNodes.filter(
     (node) => (minorVersionOf(info(node).kubeletVersion) ?? 0) < nativeSidecarVersion,
   );
   const [otherNodes, unexpectedNodes] = [
     nodes.right.filter((node) => !linux.includes(node)),
-    linux.filter((node) => !suitable.includes(node)),
+    linux.filter((node) => !suitableNodes.includes(node)),
   ];
-  const kernels = [...new Set(suitable.map((node) => info(node).kernelVersion))].sort();
+  const kernels = [...new Set(suitableNodes.map((node) => info(node).kernelVersion))].sort();
   return [
-    ...(suitable.length === 0
+    ...(suitableNodes.length === 0
       ? [error(check, 'no node runs Linux on amd64 or arm64', 'Add such a node.')]
       : [
           okFinding(
             check,
-            `${suitable.length} of ${nodes.right.length} run Linux on amd64 or arm64, kernel ${kernels.slice(0, 5).join(', ')}`,
+            `${suitableNodes.length} of ${nodes.right.length} run Linux on amd64 or arm64, kernel ${kernels.slice(0, 5).join(', ')}`,
           ),
         ]),
     ...(otherNodes.length > 0

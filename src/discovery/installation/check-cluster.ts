@@ -3,7 +3,12 @@ import * as E from 'fp-ts/lib/Either.js';
 import { injectorMapName } from '../../injection/settings.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 import { checkAfterInstallation, membersOf, planeName } from './after-installation.ts';
-import { checkBeforeInstallation, type Installation, rightsToInstall, versionFinding } from './before-installation.ts';
+import {
+  checkBeforeInstallation,
+  type Installation,
+  requiredPermissions,
+  versionFinding,
+} from './before-installation.ts';
 import { FactReader } from './cluster-facts.ts';
 import { injectionFinding, ordinaryPod, redirectingPod, redirectionFinding } from './dry-run.ts';
 import type { ClusterReport, InstallationPhase } from './findings.ts';
@@ -31,7 +36,7 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
   const members = membersOf(facts, options);
   const commonFields = { phase, namespace, revision };
   if (phase === 'before installation') {
-    const missingPermissions = await reader.missingRights(rightsToInstall(options));
+    const missingPermissions = await reader.missingRights(requiredPermissions(options));
     const dryRunNamespaces = members.length > 0 ? members.slice(0, maxDryRuns) : ['default'];
     const admittedPods = await Promise.all(
       dryRunNamespaces.map(async (dryRunNamespace) =>
@@ -43,7 +48,7 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
       findings: [...checkBeforeInstallation(facts, missingPermissions, options), ...admittedPods],
     };
   }
-  const [installed, ...pods] = await Promise.all([
+  const [installedFacts, ...pods] = await Promise.all([
     reader.readInstalledFacts(namespace, {
       service: planeName(revision),
       injector: injectorMapName(revision),
@@ -58,7 +63,7 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
     ...commonFields,
     findings: [
       versionFinding(facts.version),
-      ...checkAfterInstallation(facts, { ...installed, admittedPods }, options, now),
+      ...checkAfterInstallation(facts, { ...installedFacts, admittedPods }, options, now),
       ...pods.map(([member, pod]) => injectionFinding(member, pod)),
       ...injectionConflicts(facts, options),
     ],

@@ -15,11 +15,11 @@ import type { ApiServer, KubernetesObject, ObjectMeta } from '../kubernetes/api-
 
 export type ReadResult<T> = E.Either<string, T>;
 
-interface Named {
+interface NamedObject {
   readonly metadata: ObjectMeta;
 }
 
-export interface ClusterNodeFacts extends Named {
+export interface ClusterNodeFacts extends NamedObject {
   readonly status: {
     readonly nodeInfo: {
       readonly operatingSystem: string;
@@ -43,7 +43,7 @@ export interface WebhookFacts {
   readonly rules?: readonly { readonly resources?: readonly string[]; readonly operations?: readonly string[] }[];
 }
 
-export interface WebhookConfigurationFacts extends Named {
+export interface WebhookConfigurationFacts extends NamedObject {
   readonly webhooks?: readonly WebhookFacts[];
 }
 
@@ -52,7 +52,7 @@ interface ContainerFacts {
   readonly image?: string;
 }
 
-export interface PodFacts extends Named {
+export interface PodFacts extends NamedObject {
   readonly spec: {
     readonly containers: readonly ContainerFacts[];
     readonly initContainers?: readonly ContainerFacts[];
@@ -61,7 +61,7 @@ export interface PodFacts extends Named {
   readonly status?: { readonly phase?: string };
 }
 
-export interface DeploymentFacts extends Named {
+export interface DeploymentFacts extends NamedObject {
   readonly spec: {
     readonly replicas?: number;
     readonly template: { readonly spec: { readonly containers: readonly ContainerFacts[] } };
@@ -69,11 +69,11 @@ export interface DeploymentFacts extends Named {
   readonly status?: { readonly readyReplicas?: number; readonly updatedReplicas?: number };
 }
 
-export interface SliceFacts extends Named {
+export interface SliceFacts extends NamedObject {
   readonly endpoints?: readonly { readonly conditions?: { readonly ready?: boolean } }[] | null;
 }
 
-export interface ConfigMapFacts extends Named {
+export interface ConfigMapFacts extends NamedObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
@@ -88,9 +88,9 @@ export interface ClusterFacts {
   /** Version such as `v1.36.3`. */
   readonly version: ReadResult<string>;
   readonly groups: ReadResult<ReadonlyMap<string, readonly string[]>>;
-  readonly definitions: ReadResult<readonly Named[]>;
+  readonly definitions: ReadResult<readonly NamedObject[]>;
   readonly nodes: ReadResult<readonly ClusterNodeFacts[]>;
-  readonly namespaces: ReadResult<readonly Named[]>;
+  readonly namespaces: ReadResult<readonly NamedObject[]>;
   readonly mutatingWebhooks: ReadResult<readonly WebhookConfigurationFacts[]>;
   readonly validatingWebhooks: ReadResult<readonly WebhookConfigurationFacts[]>;
   readonly deployments: ReadResult<readonly DeploymentFacts[]>;
@@ -105,16 +105,22 @@ export interface InstalledFacts {
   readonly admittedPods: ReadonlyMap<string, ReadResult<PodFacts>>;
 }
 
-const core = { group: '', version: 'v1', namespaced: true } as const;
-const pods: ApiResource = { ...core, plural: 'pods', kind: 'Pod' };
-const nodes: ApiResource = { ...core, plural: 'nodes', kind: 'Node', namespaced: false };
-const deployments: ApiResource = { ...core, group: 'apps', plural: 'deployments', kind: 'Deployment' };
+const coreGroup = { group: '', version: 'v1', namespaced: true } as const;
+const pods: ApiResource = { ...coreGroup, plural: 'pods', kind: 'Pod' };
+const nodes: ApiResource = { ...coreGroup, plural: 'nodes', kind: 'Node', namespaced: false };
+const deployments: ApiResource = { ...coreGroup, group: 'apps', plural: 'deployments', kind: 'Deployment' };
 const accessReviews: ApiResource = {
   ...{ group: 'authorization.k8s.io', version: 'v1', namespaced: false },
   ...{ plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview' },
 };
-const serverVersion: ApiResource = { ...core, plural: 'version', kind: 'Info', namespaced: false, path: '/version' };
-const apiGroups: ApiResource = { ...core, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
+const serverVersion: ApiResource = {
+  ...coreGroup,
+  plural: 'version',
+  kind: 'Info',
+  namespaced: false,
+  path: '/version',
+};
+const apiGroups: ApiResource = { ...coreGroup, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
 
 const pageSize = '200';
 /** Larger clusters are checked only in part. */
@@ -171,7 +177,7 @@ export class FactReader {
   }
 
   async missingRights(rights: readonly RequiredPermission[]): Promise<ReadResult<readonly RequiredPermission[]>> {
-    return this.#read('permissions of the user', async () => {
+    return this.#readFact('permissions of the user', async () => {
       const reviews = rights.map(async ({ verb, group, resource, namespace }) => {
         const resourceAttributes = { verb, group, resource, ...(namespace !== undefined && { namespace }) };
         const body = { spec: { resourceAttributes } };
@@ -186,13 +192,13 @@ export class FactReader {
   /** @returns the pod after all admission plugins and webhooks, or why it is rejected */
   admittedPod(namespace: string, pod: object): Promise<ReadResult<PodFacts>> {
     const query = { dryRun: 'All' };
-    return this.#read(`dry run of a pod in namespace ${namespace}`, async () => {
+    return this.#readFact(`dry run of a pod in namespace ${namespace}`, async () => {
       const request = { method: 'POST', resource: pods, namespace, body: pod, query } as const;
       return (await this.#server.request(request, this.#signal)) as unknown as PodFacts;
     });
   }
 
-  async #read<T>(factName: string, read: () => Promise<T>): Promise<ReadResult<T>> {
+  async #readFact<T>(factName: string, read: () => Promise<T>): Promise<ReadResult<T>> {
     try {
       return E.right(await read());
     } catch (failure) {
@@ -203,7 +209,7 @@ export class FactReader {
   }
 
   #groups(): Promise<ReadResult<ReadonlyMap<string, readonly string[]>>> {
-    return this.#read('API groups', async () => {
+    return this.#readFact('API groups', async () => {
       const { groups } = await this.#server.request({ method: 'GET', resource: apiGroups }, this.#signal);
       const list = groups as readonly { name: string; versions: readonly { version: string }[] }[];
       return new Map(list.map(({ name, versions }) => [name, versions.map(({ version }) => version)]));
@@ -216,7 +222,7 @@ export class FactReader {
     namespace?: string,
     labelSelector?: string,
   ): Promise<ReadResult<readonly KubernetesObject[]>> {
-    return this.#read(resource.plural, async () => {
+    return this.#readFact(resource.plural, async () => {
       const objects: KubernetesObject[] = [];
       let next = '';
       for (let page = 0; page < maxPages; page++) {
@@ -237,7 +243,7 @@ export class FactReader {
 
   async #configMap(namespace: string, name: string): Promise<ReadResult<ConfigMapFacts | undefined>> {
     const resource = resourceOf('ConfigMap');
-    return this.#read(`ConfigMap ${name}`, async () => {
+    return this.#readFact(`ConfigMap ${name}`, async () => {
       try {
         const configMap = await this.#server.request({ method: 'GET', resource, namespace, name }, this.#signal);
         return configMap as unknown as ConfigMapFacts;

@@ -41,13 +41,13 @@ const levels = ['error', 'warning', 'unknown', 'ok'] as const;
 export function reportAsText({ phase, namespace, revision, findings }: ClusterReport): string {
   const width = Math.max(0, ...findings.map(({ check }) => check.length));
   const indent = ' '.repeat(9 + width);
-  const lines = findings.flatMap(({ check, level, message, next }) => [
+  const outputLines = findings.flatMap(({ check, level, message, next }) => [
     `${level.padEnd(7)}  ${check.padEnd(width)}  ${visibleLine(message)}`,
     ...(next === undefined ? [] : [`${indent}  → ${visibleLine(next)}`]),
   ]);
   const sums = levels.map((level) => `${findings.filter((finding) => finding.level === level).length} ${level}`);
   const title = `${phase}, namespace ${namespace}, revision ${revision || 'default'}`;
-  return `${[title, ...lines, sums.join(', ')].join('\n')}\n`;
+  return `${[title, ...outputLines, sums.join(', ')].join('\n')}\n`;
 }
 
 export function reportAsJson(report: ClusterReport): string {

@@ -33,22 +33,22 @@ export function injectionConflicts(
   if (E.isLeft(namespaces)) return [unknownFinding(check, namespaces.left)];
   const foreignWebhooks = foreignInjectors(mutatingWebhooks.right, namespace, revision);
   const ownInjectors = webhookEntriesOf(revision);
-  const labelled = namespaces.right.map(({ metadata: { name, labels = {} } }) => ({
+  const labelledNamespaces = namespaces.right.map(({ metadata: { name, labels = {} } }) => ({
     place: `namespace ${name}`,
     labels,
     // Checks only pods without labels, because webhooks select labelled pods in most namespaces.
     pods: [{}] as readonly Labels[],
   }));
-  const planned = {
+  const plannedNamespaces = {
     ...{ place: 'namespaces that you add to the mesh', labels: memberLabels(revision) },
     pods: podLabels(revision),
   };
   const findings = foreignWebhooks.flatMap(({ name, entries, isIstioInjector }) => {
-    const conflictingPlaces = [...labelled, planned].filter(({ labels, pods }) =>
+    const conflictingPlaces = [...labelledNamespaces, plannedNamespaces].filter(({ labels, pods }) =>
       pods.some(
         (pod) =>
           callingEntries(ownInjectors, labels, pod).length > 0 &&
-          callingEntries(entries.map(completed), labels, pod).length > 0,
+          callingEntries(entries.map(withDefaultSelectors), labels, pod).length > 0,
       ),
     );
     if (conflictingPlaces.length === 0) return [];
@@ -65,7 +65,7 @@ export function injectionConflicts(
   return findings.length > 0 ? findings : [okFinding(check, `no other mesh selects the pods of this revision`)];
 }
 
-const completed = ({ name, namespaceSelector = {}, objectSelector = {} }: WebhookFacts) => ({
+const withDefaultSelectors = ({ name, namespaceSelector = {}, objectSelector = {} }: WebhookFacts) => ({
   ...{ name, namespaceSelector, objectSelector },
 });
 

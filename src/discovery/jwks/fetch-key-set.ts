@@ -30,37 +30,37 @@ export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptio
     readJson(address, { ...options, signal: AbortSignal.any([options.signal, timeout]) });
   try {
     const keySet = await fetchJson(kind === 'keys' ? url : keysOfIssuer(await fetchJson(discoveryUrl(url)), url));
-    if (!isObject(keySet) || !Array.isArray(keySet.keys)) throw unavailable('response must be a JSON Web Key Set');
+    if (!isObject(keySet) || !Array.isArray(keySet.keys)) throw unavailableError('response must be a JSON Web Key Set');
     const keys = keySet.keys.filter((key) => isObject(key) && typeof key.kty === 'string');
     // An empty key set is a failure, so that the previous keys are kept. Without keys, Envoy would reject every token.
-    if (keys.length === 0) throw unavailable('the JSON Web Key Set has no keys');
+    if (keys.length === 0) throw unavailableError('the JSON Web Key Set has no keys');
     if (keys.length > maxKeys)
-      throw unavailable(`the JSON Web Key Set must have at most ${maxKeys} keys, got ${keys.length}`);
+      throw unavailableError(`the JSON Web Key Set must have at most ${maxKeys} keys, got ${keys.length}`);
     return sortedKeySet(keys);
   } catch (error) {
-    if (timeout.aborted) throw unavailable(`no response within ${options.timeoutMs} ms`);
-    throw unavailable(messageOf(error), error);
+    if (timeout.aborted) throw unavailableError(`no response within ${options.timeoutMs} ms`);
+    throw unavailableError(messageOf(error), error);
   }
 }
 
-function unavailable(text: string, cause?: unknown): CodedError {
+function unavailableError(text: string, cause?: unknown): CodedError {
   return cause instanceof CodedError ? cause : reasonError('KEY_SET_UNAVAILABLE', text, { cause });
 }
 
 async function readJson(url: string, { fetch, signal }: FetchOptions): Promise<unknown> {
   const response = await fetch(url, { signal, headers: { accept: 'application/json' } });
-  if (!response.ok) throw unavailable(`HTTP status ${response.status}`);
+  if (!response.ok) throw unavailableError(`HTTP status ${response.status}`);
   const text = await boundedText(response.body ?? [], maxBytes);
   try {
     return JSON.parse(text);
   } catch {
-    throw unavailable('response must be JSON');
+    throw unavailableError('response must be JSON');
   }
 }
 
 function discoveryUrl(issuer: string): string {
   if (!/^https?:\/\//.test(issuer)) {
-    throw unavailable(
+    throw unavailableError(
       'set jwks or jwksUri: the issuer is not an http:// or https:// URL, so its keys cannot be discovered',
     );
   }
@@ -70,6 +70,6 @@ function discoveryUrl(issuer: string): string {
 function keysOfIssuer(metadata: unknown, issuer: string): string {
   const uri = isObject(metadata) ? metadata.jwks_uri : undefined;
   if (typeof uri !== 'string' || !/^https?:\/\//.test(uri))
-    throw unavailable(`the OpenID configuration of ${issuer} has no jwks_uri`);
+    throw unavailableError(`the OpenID configuration of ${issuer} has no jwks_uri`);
   return uri;
 }

@@ -12,7 +12,7 @@ import { Turns } from '../../runtime/turns.ts';
 import { fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
 import { hashOf, keySourceOf, selectKeySources } from './key-sources.ts';
 
-type Warn = (fields: Readonly<Record<string, string | number>>) => void;
+type ReportWarning = (fields: Readonly<Record<string, string | number>>) => void;
 
 /** An object with its keys, cached until one of them changes. */
 interface Resolved {
@@ -28,26 +28,26 @@ export interface LimitedIssuers {
 }
 
 /** @param limited `undefined` if all issuers of the object are within the limits again */
-export type IssuerLimitListener = (key: string, limited: LimitedIssuers | undefined) => void;
+export type IssuerLimitListener = (key: string, limitedIssuers: LimitedIssuers | undefined) => void;
 
 export class KeySets {
   readonly counts = { success: 0, failure: 0 };
   readonly #fetch: Fetch;
-  readonly #warn: Warn;
+  readonly #warn: ReportWarning;
   #addresses: ReadonlyMap<string, KeyAddress> = new Map();
   #rejectedIssuers: ReadonlyMap<string, LimitedIssuers> = new Map();
   readonly #limitListeners: IssuerLimitListener[] = [];
   readonly #keys = new Map<string, string>();
   readonly #resolvedConfigs = new WeakMap<Config, Resolved>();
 
-  constructor(fetch: Fetch = guardedFetch(new BlockedAddresses()), warn: Warn = () => {}) {
+  constructor(fetch: Fetch = guardedFetch(new BlockedAddresses()), warn: ReportWarning = () => {}) {
     this.#fetch = fetch;
     this.#warn = warn;
   }
 
   /** Removes all other key sets. */
   async sourcesOf(configs: readonly Config<RequestAuthentication>[]): Promise<KeySource[]> {
-    const { sources, addresses, rejectionReasons } = await new Turns().through(selectKeySources(configs));
+    const { sources, addresses, rejectionReasons } = await new Turns().runSteps(selectKeySources(configs));
     this.#addresses = addresses;
     this.#reportRejected(rejectionReasons, configs);
     for (const source of this.#keys.keys()) if (!addresses.has(source)) this.#keys.delete(source);
@@ -61,26 +61,28 @@ export class KeySets {
   /** Reports only changes, because objects exceed a limit until they are edited. */
   #reportRejected(reasons: ReadonlyMap<string, string>, configs: readonly Config[]): void {
     const previous = this.#rejectedIssuers;
-    const now = new Map<string, LimitedIssuers>();
+    const currentLimits = new Map<string, LimitedIssuers>();
     for (const config of configs) {
       const key = configKeyText(config);
       const reason = reasons.get(key);
       if (reason === undefined) continue;
       const previousLimit = previous.get(key);
       const isUnchanged = previousLimit?.original === config && previousLimit.problem.message === reason;
-      now.set(key, isUnchanged ? previousLimit : limitedIssuers(config, reason));
+      currentLimits.set(key, isUnchanged ? previousLimit : limitedIssuers(config, reason));
     }
-    const [first] = [...now].filter(([key, { problem }]) => previous.get(key)?.problem.message !== problem.message);
+    const [first] = [...currentLimits].filter(
+      ([key, { problem }]) => previous.get(key)?.problem.message !== problem.message,
+    );
     if (first !== undefined) {
       const [object, { problem }] = first;
-      const fields = { object, count: now.size, reason: problem.message };
+      const fields = { object, count: currentLimits.size, reason: problem.message };
       this.#warn(fields);
     }
-    for (const key of new Set([...previous.keys(), ...now.keys()])) {
-      if (previous.get(key) === now.get(key)) continue;
-      for (const listener of this.#limitListeners) listener(key, now.get(key));
+    for (const key of new Set([...previous.keys(), ...currentLimits.keys()])) {
+      if (previous.get(key) === currentLimits.get(key)) continue;
+      for (const listener of this.#limitListeners) listener(key, currentLimits.get(key));
     }
-    this.#rejectedIssuers = now;
+    this.#rejectedIssuers = currentLimits;
   }
 
   /** @throws Error with the reason */
@@ -133,13 +135,17 @@ export class KeySets {
   }
 }
 
-function limitedIssuers(original: Config, message: string): LimitedIssuers {
-  const { kind, namespace, name } = original;
+function limitedIssuers(originalConfig: Config, message: string): LimitedIssuers {
+  const { kind, namespace, name } = originalConfig;
   const problemFields = {
     severity: 'error',
     code: 'LIMIT_EXCEEDED',
     place: { source: '' },
     object: `${kind} ${namespace}/${name}`,
   } as const;
-  return { original, config: original, problem: { ...problemFields, field: 'spec.jwtRules', message } };
+  return {
+    original: originalConfig,
+    config: originalConfig,
+    problem: { ...problemFields, field: 'spec.jwtRules', message },
+  };
 }

@@ -23,7 +23,7 @@ export interface KeySourceSelection {
   readonly rejectionReasons: ReadonlyMap<string, string>;
 }
 
-interface Named {
+interface SelectedSource {
   readonly address: KeyAddress;
   readonly users: Set<ReturnType<typeof configKeyText>>;
   timeoutMs: number;
@@ -31,7 +31,7 @@ interface Named {
 
 /** A namespace gets the first key sets in object order. */
 export function* selectKeySources(configs: readonly Config<RequestAuthentication>[]): Steps<KeySourceSelection> {
-  const sourcesByName = new Map<string, Named>();
+  const sourcesByName = new Map<string, SelectedSource>();
   const sourcesByNamespace = new Map<string, Set<string>>();
   for (const config of configs) {
     const user = configKeyText(config);
@@ -75,9 +75,9 @@ export function* selectKeySources(configs: readonly Config<RequestAuthentication
 function admit(sourcesByNamespace: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
   const admittedNames = new Set<string>();
   const lists = [...sourcesByNamespace.values()].map((sources) => [...sources].slice(0, maxSourcesOfNamespace));
-  for (let round = 0; round < maxSourcesOfNamespace; round++) {
+  for (let sourceIndex = 0; sourceIndex < maxSourcesOfNamespace; sourceIndex++) {
     for (const list of lists) {
-      if (round < list.length && admittedNames.size < maxSourcesOfMesh) admittedNames.add(list[round]!);
+      if (sourceIndex < list.length && admittedNames.size < maxSourcesOfMesh) admittedNames.add(list[sourceIndex]!);
     }
   }
   return admittedNames;
@@ -107,8 +107,8 @@ function nameOf({ kind, url }: KeyAddress): string {
   const parsedUrl = URL.canParse(url) ? new URL(url) : undefined;
   const role = kind === 'issuer' ? 'issuer ' : '';
   if (parsedUrl === undefined) return `${role}${url}`;
-  const isPlain = parsedUrl.username === '' && parsedUrl.password === '' && parsedUrl.search === '';
-  return isPlain ? `${role}${url}` : `${role}${parsedUrl.origin}${parsedUrl.pathname} (${hashOf(url).slice(0, 8)})`;
+  const isPlainUrl = parsedUrl.username === '' && parsedUrl.password === '' && parsedUrl.search === '';
+  return isPlainUrl ? `${role}${url}` : `${role}${parsedUrl.origin}${parsedUrl.pathname} (${hashOf(url).slice(0, 8)})`;
 }
 
 export function hashOf(text: string): string {

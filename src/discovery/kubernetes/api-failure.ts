@@ -1,5 +1,5 @@
 /** Reasons why a request to an API server failed, as plain data for charts. */
-import { CodedError, type ErrorCode, withCode } from '../../runtime/errors.ts';
+import { appendCode, CodedError, type ErrorCode } from '../../runtime/errors.ts';
 
 export type ApiFailure =
   /** The server responded with an error status, or a watch received an ERROR event. */
@@ -44,7 +44,7 @@ export class ApiError extends CodedError {
 
   constructor(failure: ApiFailure, options: { cause?: unknown } = {}) {
     const code = codes[failure.kind];
-    super(code, withCode(failure.message, code), options);
+    super(code, appendCode(failure.message, code), options);
     this.failure = failure;
   }
 }

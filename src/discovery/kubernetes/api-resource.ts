@@ -18,7 +18,7 @@ export function resourceOf(name: KindName, version?: string): ApiResource {
   return { group, version: version ?? versions[0]!, plural, kind: writtenAs, namespaced: scope === 'Namespaced' };
 }
 
-const core = { group: '', version: 'v1', namespaced: true } as const;
+const coreGroup = { group: '', version: 'v1', namespaced: true } as const;
 
 export const customResourceDefinitions: ApiResource = {
   group: 'apiextensions.k8s.io',
@@ -34,9 +34,9 @@ export const mutatingWebhookConfigurations: ApiResource = {
 export const validatingWebhookConfigurations: ApiResource = {
   ...{ ...admission, plural: 'validatingwebhookconfigurations', kind: 'ValidatingWebhookConfiguration' },
 };
-export const leases: ApiResource = { ...core, group: 'coordination.k8s.io', plural: 'leases', kind: 'Lease' };
-export const events: ApiResource = { ...core, plural: 'events', kind: 'Event' };
-export const serviceAccounts: ApiResource = { ...core, plural: 'serviceaccounts', kind: 'ServiceAccount' };
+export const leases: ApiResource = { ...coreGroup, group: 'coordination.k8s.io', plural: 'leases', kind: 'Lease' };
+export const events: ApiResource = { ...coreGroup, plural: 'events', kind: 'Event' };
+export const serviceAccounts: ApiResource = { ...coreGroup, plural: 'serviceaccounts', kind: 'ServiceAccount' };
 export const tokenReviews: ApiResource = {
   group: 'authentication.k8s.io',
   version: 'v1',

@@ -71,7 +71,7 @@ const maxPageObjects = 500;
 const minWatchSeconds = 300;
 
 /** Placeholder, because the port has its own time limit. */
-const neverAborted = new AbortController().signal;
+const neverAbortedSignal = new AbortController().signal;
 
 type ReportFailure = (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void;
 
@@ -124,8 +124,8 @@ export class InformerEffects {
       let next: string | undefined;
       do {
         const options = { ...kind.selection, namespace, limit: maxPageObjects, ...(next && { continue: next }) };
-        const page = await inServedVersion(kind, (resource) =>
-          this.#options.server.list(resource, options, neverAborted, onItem),
+        const page = await tryServedVersions(kind, (resource) =>
+          this.#options.server.list(resource, options, neverAbortedSignal, onItem),
         );
         next = page.continue;
       } while (next !== undefined);
@@ -213,7 +213,7 @@ export class InformerEffects {
         if (changes.length > 0) this.#notifyReaders(kind, changes);
         if (!signal.aborted) notify(report);
       });
-      await inServedVersion(kind, (resource) =>
+      await tryServedVersions(kind, (resource) =>
         this.#options.server.watch(resource, options, watchReading.handleEvent, signal),
       );
       watchReading.flush();
@@ -239,7 +239,7 @@ export class InformerEffects {
         const collect = (item: KubernetesObject): void => {
           if (!signal.aborted) objects = store.collect(item);
         };
-        const page = await inServedVersion(kind, (resource) =>
+        const page = await tryServedVersions(kind, (resource) =>
           this.#options.server.list(resource, pageOptions, signal, collect),
         );
         if (signal.aborted) return;
@@ -254,7 +254,7 @@ export class InformerEffects {
     const kind = this.#kindOf(name);
     return this.#startWork(kind, notify, async (signal) => {
       const options = { ...kind.selection, metadataOnly: true, limit: 1 };
-      const { resourceVersion } = await inServedVersion(kind, (resource) =>
+      const { resourceVersion } = await tryServedVersions(kind, (resource) =>
         this.#options.server.list(resource, options, signal),
       );
       if (!signal.aborted) notify({ type: 'version.received', version: resourceVersion });
@@ -312,9 +312,9 @@ export class InformerEffects {
    * Reports a failure unless the work was aborted.
    * @returns a function that aborts the work
    */
-  #startWork(kind: FollowedStore, notify: ReportFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
+  #startWork(kind: FollowedStore, notify: ReportFailure, task: (signal: AbortSignal) => Promise<void>): () => void {
     const abort = new AbortController();
-    void this.#runReporting(kind, abort.signal, notify, work);
+    void this.#runReporting(kind, abort.signal, notify, task);
     return () => abort.abort();
   }
 
@@ -322,10 +322,10 @@ export class InformerEffects {
     kind: FollowedStore,
     signal: AbortSignal,
     notify: ReportFailure,
-    work: (signal: AbortSignal) => Promise<void>,
+    task: (signal: AbortSignal) => Promise<void>,
   ): Promise<void> {
     try {
-      await work(signal);
+      await task(signal);
     } catch (error) {
       if (signal.aborted) return;
       const failure: RequestFailure =
@@ -361,7 +361,7 @@ function followedStore(
   // Objects in a selected namespace belong to the control plane and are not limited.
   const isLimited = selection.namespace === undefined;
   const store = new ObjectStore({
-    ...(isLimited && { shares: shares.sharesOf(resource.kind) }),
+    ...(isLimited && { shares: shares.sharesOfKind(resource.kind) }),
     ...(onRefused && { onRejected: (key, reason) => onRefused(resource.kind, key, reason) }),
     ...(shouldKeep && { shouldKeep }),
     ...(isOnDemand && { isOnDemand }),
@@ -374,7 +374,7 @@ function followedStore(
 }
 
 /** Sends a request in the last known version, then in each other version that the server may serve. */
-async function inServedVersion<Result>(
+async function tryServedVersions<Result>(
   kind: FollowedStore,
   send: (resource: ApiResource) => Promise<Result>,
 ): Promise<Result> {

@@ -122,6 +122,6 @@ export interface ApiServer {
   close(): void;
 }
 
-export function endsInitialEvents(event: WatchEvent): boolean {
+export function isInitialEventsEnd(event: WatchEvent): boolean {
   return event.type === 'BOOKMARK' && event.object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true';
 }

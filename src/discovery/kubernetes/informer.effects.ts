@@ -11,7 +11,7 @@ export interface InformerRequests {
   watch(order: SetOrder, report: (event: WatchStreamReport) => void): () => void;
   list(order: SetOrder, report: (event: ListReport) => void): () => void;
   check(resource: ResourceName, report: (event: CheckReport) => void): () => void;
-  handOver(resource: ResourceName, absent: boolean): Promise<{ objects: number }>;
+  handOver(resource: ResourceName, isAbsent: boolean): Promise<{ objects: number }>;
 }
 
 export function informerWithEffects(

@@ -74,7 +74,7 @@ const lastReceivers: Readonly<Record<string, string>> = {
 };
 
 /** These entries are logged at a limited rate. */
-interface Repeated {
+interface RepeatedFailure {
   readonly scope: string;
   readonly persistsMs?: number;
   readonly toEntry: (event: TracedEvent) => { readonly key: string; readonly entry: RepeatedEntry } | undefined;
@@ -92,7 +92,7 @@ type RepeatedEntry = LogEntry<
   | 'duty.written'
 >;
 
-const repeated: Readonly<Record<string, Repeated>> = {
+const repeatedFailures: Readonly<Record<string, RepeatedFailure>> = {
   'gateway-name.failed': {
     scope: 'gateway-names',
     toEntry: ({ hostname, addresses, reason }) => {
@@ -150,26 +150,26 @@ const repeated: Readonly<Record<string, Repeated>> = {
 export function logEvents(recorder: Recorder, log: Logger, now: () => number = () => performance.now()): () => void {
   const scopeOf = cachedFunction((actor) => log.scope(scopeOfActor(actor)), maxScopes);
   const scopes = new Map<string, RepeatedLines>();
-  for (const { scope, persistsMs } of Object.values(repeated)) {
+  for (const { scope, persistsMs } of Object.values(repeatedFailures)) {
     if (!scopes.has(scope)) scopes.set(scope, new RepeatedLines(log.scope(scope), now, persistsMs));
   }
-  const forget = recorder.observe((record) => {
+  const unsubscribe = recorder.observe((record) => {
     if (record.kind !== 'event') return;
     const { event, from, to } = record;
-    const rateLimited = repeated[event.type];
+    const rateLimited = repeatedFailures[event.type];
     const limitedEntry = rateLimited?.toEntry(event);
     if (rateLimited !== undefined && limitedEntry !== undefined) {
       const { event: id, ...fields } = limitedEntry.entry;
       scopes.get(rateLimited.scope)!.warn(limitedEntry.key, id, fields);
     }
-    const last = lastReceivers[event.type];
-    if (last !== undefined && to !== last) return;
+    const lastReceiver = lastReceivers[event.type];
+    if (lastReceiver !== undefined && to !== lastReceiver) return;
     const eventEntries = entries[event.type]?.(event) ?? [];
     for (const entry of eventEntries) scopeOf(from).write(entry);
   });
   return () => {
     for (const scopeLines of scopes.values()) scopeLines.end();
-    forget();
+    unsubscribe();
   };
 }
 
@@ -181,7 +181,7 @@ const rejections = ['configs.rejected', 'settings.rejected'] as const;
 export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
   if (record.kind !== 'event') return undefined;
   const { type } = record.event;
-  if (type in repeated || type === 'request.failed') {
+  if (type in repeatedFailures || type === 'request.failed') {
     return { event: 'event.received', actor: record.from, type, ...reasonOf(record.event) };
   }
   const rejection = rejections.find((rejectionType) => rejectionType === type);

@@ -12,6 +12,8 @@ import type { DebugAccess, DebugSources } from './debug/debug-endpoints.ts';
 import type { AuthorityPageSource } from './debug/debug-page.ts';
 import { callerNamespace } from './debug/known-caller.ts';
 import { XdsDebug } from './debug/xds-debug.ts';
+import type { MeshFindings } from './diagnostics/mesh-diagnostics.ts';
+import { WarningLog } from './diagnostics/warning-log.ts';
 import { type HttpEffectOptions, httpEffect, type PageOrders } from './http/http-server-actor.ts';
 import { DiscoveryMetrics, type MetricsOptions } from './metrics/metrics.ts';
 import { StartProgress } from './start-progress.ts';
@@ -19,7 +21,7 @@ import { StartProgress } from './start-progress.ts';
 const maxTargetLength = 200;
 
 export interface MonitorParts
-  extends Omit<MetricsOptions, 'nodes' | 'connectedVersions' | 'configSources' | 'datacenters'>,
+  extends Omit<MetricsOptions, 'nodes' | 'connectedVersions' | 'configSources' | 'datacenters' | 'onWarnings'>,
     Pick<
       DebugSources,
       | 'resources'
@@ -39,6 +41,7 @@ export interface MonitorParts
   readonly configSources: XdsSources;
   readonly consul: Pick<ConsulRegistries, 'views' | 'conditions'> | undefined;
   readonly describeInjection?: () => object;
+  readonly reportWarnings: (warnings: MeshFindings['warnings']) => void;
   readonly unreadable: () => ReadonlyMap<string, string>;
   /** Unmet condition of startup; empty without one. */
   readonly awaitedText: () => string;
@@ -48,17 +51,22 @@ export interface MonitorParts
 export function makeMonitor(monitorParts: MonitorParts) {
   const { options, version, state, cache, resources, access, trace, log, authority, configSources, consul } =
     monitorParts;
+  const warningLog = new WarningLog({ log: log.scope('config-controller') });
   const metrics = new DiscoveryMetrics({
     ...monitorParts,
     configSources: () => configSources.statuses,
     ...(consul && { datacenters: () => consul.views }),
     nodes: () => resources.nodes,
+    onWarnings: ({ warnings, loggableWarnings }) => {
+      monitorParts.reportWarnings(warnings);
+      warningLog.record(loggableWarnings);
+    },
     *connectedVersions() {
       for (const { proxy } of resources.nodes) yield scalarText(proxy.metadata.ISTIO_VERSION) || 'unknown';
     },
   });
   const progress = new StartProgress();
-  let orders: PageOrders | undefined;
+  let pageOrders: PageOrders | undefined;
   const {
     history,
     certificateSources,
@@ -74,15 +82,16 @@ export function makeMonitor(monitorParts: MonitorParts) {
     ...(secretOfCluster && { secretOfCluster }),
     ...(unreachableCluster && { unreachableCluster }),
     ...(describeInjection && { describeInjection }),
-    pushAll: () => orders?.pushAll(),
+    pushAll: () => pageOrders?.pushAll(),
     ...(authority && {
       authority: {
         ...authority,
-        rotate: (order) => (orders === undefined ? 'The HTTP server is not open yet.' : orders.rotateRoot(order)),
+        rotate: (order) =>
+          pageOrders === undefined ? 'The HTTP server is not open yet.' : pageOrders.rotateRoot(order),
       },
     }),
     ...(consul && {
-      consul: { datacenters: () => consul.views, accept: (datacenter) => orders?.acceptCatalog(datacenter) },
+      consul: { datacenters: () => consul.views, accept: (datacenter) => pageOrders?.acceptCatalog(datacenter) },
     }),
     clusterId: options.clusterId,
     unsafeAdmin: options.unsafeAdminEndpoints,
@@ -113,12 +122,12 @@ export function makeMonitor(monitorParts: MonitorParts) {
         ...(options.servesDebug && { debug: { ...sources, access: debugAccess } }),
         logLevels: { log, localMayChange: options.localLogLevels },
         onOpened: (onOpened) => {
-          orders = onOpened;
+          pageOrders = onOpened;
         },
         access,
         profile: options.profile,
         heapSnapshots: options.heapSnapshots,
-        startCondition: () => progress.textWith(monitorParts.awaitedText(), consul?.conditions),
+        startCondition: () => progress.describeProgress(monitorParts.awaitedText(), consul?.conditions),
         unreadable: monitorParts.unreadable,
         conditions: () => [...configSources.conditions, ...(consul?.conditions ?? [])],
         ...(trace !== undefined && { trace }),

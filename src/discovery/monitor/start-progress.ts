@@ -16,17 +16,17 @@ export class StartProgress {
    * @param awaitedText unmet condition of the cluster
    * @param conditions problems of other registries, one per line
    */
-  textWith(awaitedText: string, conditions: readonly string[] = []): string {
+  describeProgress(awaitedText: string, conditions: readonly string[] = []): string {
     const text =
       awaitedText === '' ? this.text : this.text.replace(/\n$/, ` (Kubernetes: waiting for ${awaitedText})\n`);
     return text + conditions.map((condition) => `${condition}\n`).join('');
   }
 
   observe(recorder: Recorder): () => void {
-    return recorder.observe((record) => this.#note(record));
+    return recorder.observe((record) => this.#observeRecord(record));
   }
 
-  #note(record: TraceRecord): void {
+  #observeRecord(record: TraceRecord): void {
     if (record.kind === 'transition' && record.actor === 'discovery') {
       this.#state = record.to.slice(record.to.lastIndexOf('.') + 1);
       this.#awaitedText = '';

@@ -31,7 +31,7 @@ export function makeNames({ options, context, mesh, ca }: NamesParts) {
           followTls: (onChanged) => portCertificate!.follow(onChanged),
           namespaceOf: clientNamespaces({
             trustDomains: () => trustDomainsOf(mesh()),
-            acceptsOther: (chain) => portCertificate!.credentials.acceptsOther(chain),
+            acceptsOther: (chain) => portCertificate!.credentials.acceptsOtherClient(chain),
             isRevoked: (serial) => signing?.revokedFile.isCertificateRevoked(serial) === true,
           }),
         };

@@ -1,7 +1,7 @@
 /** A namespace may resolve the names in the name table (NDS) of its sidecars. */
 
 import type { NameTable } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
-import { noOwnFacts, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { emptyProxyFacts, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { publicViewNamespace } from '../../model/services/visibility.ts';
 import { buildNameTable } from '../../networking/name-table/build.ts';
@@ -51,9 +51,9 @@ export class MeshNames {
     const names = this.#build(context, key);
     this.#namesByNamespace.delete(key);
     this.#namesByNamespace.set(key, { context, builtAt: this.#now(), names });
-    for (const oldest of this.#namesByNamespace.keys()) {
+    for (const oldestNamespace of this.#namesByNamespace.keys()) {
       if (this.#namesByNamespace.size <= maxNamespaces) break;
-      this.#namesByNamespace.delete(oldest);
+      this.#namesByNamespace.delete(oldestNamespace);
     }
     names.catch(() => this.#namesByNamespace.delete(key));
     return names;
@@ -64,7 +64,7 @@ export class MeshNames {
    *
    * @param name in lower case, with trailing dot
    */
-  isOfZone(name: string): boolean {
+  isInZone(name: string): boolean {
     const zone = `svc.${this.#options.domain}.`;
     return name === zone || name.endsWith(`.${zone}`);
   }
@@ -80,7 +80,7 @@ export class MeshNames {
     );
     const [table] = buildNameTable(shape, context);
     const { table: hosts } = table!.message as NameTable;
-    return new Turns().through(
+    return new Turns().runSteps(
       DnsNames.of(new Map(Object.entries(hosts)), {
         namespace: isAnonymous ? '' : namespace,
         domain: shape.dnsDomain,
@@ -93,7 +93,7 @@ export class MeshNames {
 /** Excludes allocated addresses, which work only with an Envoy and the agent's DNS server. */
 function shapeOfClient(configNamespace: string, dnsDomain: string, clusterId: string): ProxyShape {
   return {
-    ...{ type: 'sidecar', configNamespace, labels: {}, ipFamily: 'dual', ...noOwnFacts },
+    ...{ type: 'sidecar', configNamespace, labels: {}, ipFamily: 'dual', ...emptyProxyFacts },
     ...{ dnsDomain, locality: '', network: '', clusterId, interceptionMode: 'REDIRECT', runsWasm: false },
     ...{ metadata: {}, serviceTargets: [] },
   };

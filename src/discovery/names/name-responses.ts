@@ -13,7 +13,7 @@ export interface NameResponse {
 
 /** First type of requests that are not for records of a name, such as zone transfers (RFC 6895 §3.1). */
 const firstMetaType = 128;
-const anyType = 255;
+const anyQueryType = 255;
 
 /**
  * Responds with REFUSED for names outside the mesh, and NXDOMAIN for unknown names in `svc.DOMAIN`, so that resolvers continue with their search
@@ -21,15 +21,15 @@ const anyType = 255;
  */
 export async function respondToQuery(
   message: Buffer,
-  names: Pick<MeshNames, 'visibleTo' | 'isOfZone'>,
+  names: Pick<MeshNames, 'visibleTo' | 'isInZone'>,
   namespace: string | undefined,
 ): Promise<NameResponse> {
-  const read = readQuery(message);
-  if (read.kind === 'drop') return { result: 'invalid', response: undefined };
-  if (read.kind === 'failed') return { result: 'invalid', response: clearRecursion(read.response) };
-  const { query } = read;
+  const parsedQuery = readQuery(message);
+  if (parsedQuery.kind === 'drop') return { result: 'invalid', response: undefined };
+  if (parsedQuery.kind === 'failed') return { result: 'invalid', response: clearRecursion(parsedQuery.response) };
+  const { query } = parsedQuery;
   try {
-    const { result, response } = responseTo(query, await names.visibleTo(namespace), (name) => names.isOfZone(name));
+    const { result, response } = responseTo(query, await names.visibleTo(namespace), (name) => names.isInZone(name));
     return { result, response: clearRecursion(response) };
   } catch {
     // SERVFAIL for an internal error allows the client to retry.
@@ -47,7 +47,7 @@ function responseTo(
     ...{ result, response: failure(message, code, questionEnd) },
   });
   if (names === undefined) return fail('failed', 'SERVFAIL');
-  if (!isInternet || (type >= firstMetaType && type !== anyType)) return fail('refused', 'REFUSED');
+  if (!isInternet || (type >= firstMetaType && type !== anyQueryType)) return fail('refused', 'REFUSED');
   const nameRecord = names.find(name);
   if (nameRecord === undefined) return isInZone(name) ? fail('nxdomain', 'NXDOMAIN') : fail('refused', 'REFUSED');
   // The name exists, but has no record of this type.

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority, type IssuedCertificate } from '../../../test/certs/authority.ts';
 import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
-import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
+import { frameMessage, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 import { clientNamespaces } from './client-namespace.ts';
 import { MeshNames } from './mesh-names.ts';
 import { NameServer, NameServerCounts, type NameServerLimits } from './name-server.ts';
@@ -97,7 +97,7 @@ async function start(limits: Partial<NameServerLimits> = {}): Promise<Started> {
     ...{ port, counts, revoked: revokedSerials, connect: dial, changeTls: (options) => change(options) },
     resolve: async (name, client, { type = 'A', ...extraFields } = {}) => {
       const socket = await dial(client);
-      socket.write(framed(encode(query(name, type, extraFields))));
+      socket.write(frameMessage(encode(query(name, type, extraFields))));
       const response = await oneMessage(socket);
       socket.destroy();
       return response;
@@ -179,7 +179,7 @@ test('a rotated certificate applies to new connections, and open connections con
   const next = authority.issue(['127.0.0.1']);
   changeTls(tlsOf(next));
   expect((await dial()).getPeerCertificate().serialNumber).toBe(next.serialNumber);
-  previous.write(framed(encode(query('cart.shop.test'))));
+  previous.write(frameMessage(encode(query('cart.shop.test'))));
   expect(addresses(await oneMessage(previous))).toEqual(['10.0.0.1']);
   const openSocket = await dial();
   changeTls(tlsOf(next, createAuthority('next').certificate));

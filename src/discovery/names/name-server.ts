@@ -12,10 +12,10 @@ import { type NameResult, respondToQuery } from './name-responses.ts';
 export interface NameServerOptions {
   readonly address: ListenAddress;
   /** Calls back immediately and when the options change. */
-  readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
+  readonly followTls: (onChanged: (options: TlsOptions) => void) => () => void;
   /** `undefined` without a certificate. Throws if the certificate is not accepted. */
   readonly namespaceOf: (socket: TLSSocket) => string | undefined;
-  readonly names: Pick<MeshNames, 'visibleTo' | 'isOfZone'>;
+  readonly names: Pick<MeshNames, 'visibleTo' | 'isInZone'>;
   readonly counts: NameServerCounts;
   readonly onFailed: (error: Error) => void;
   readonly limits?: Partial<NameServerLimits>;
@@ -28,18 +28,18 @@ export interface NameServerLimits extends DnsStreamLimits {
   readonly handshakeMs: number;
 }
 
-type ClosedBecause = DnsStreamEnd | 'too many connections' | 'TLS' | 'certificate';
+type CloseReason = DnsStreamEnd | 'too many connections' | 'TLS' | 'certificate';
 
 export class NameServerCounts {
   readonly queries = new Map<NameResult, number>();
-  readonly closuresByReason = new Map<ClosedBecause, number>();
+  readonly closuresByReason = new Map<CloseReason, number>();
   connections = 0;
 
   query(result: NameResult): void {
     this.queries.set(result, (this.queries.get(result) ?? 0) + 1);
   }
 
-  close(reason: ClosedBecause): void {
+  close(reason: CloseReason): void {
     this.closuresByReason.set(reason, (this.closuresByReason.get(reason) ?? 0) + 1);
   }
 }

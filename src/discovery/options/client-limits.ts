@@ -9,13 +9,18 @@ import { maxServedStreamsForHeap } from '../xds/stream/stream-shares.ts';
 export function clientLimitsOf(
   environment: Environment,
   openFiles: number,
-  note: (entry: LogEntry) => void,
+  writeEntry: (entry: LogEntry) => void,
 ): Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'unidentified' | 'addressPace'> {
   const { maxPerAddress, maxIdlePerAddress } = unidentifiedLimits;
   const requestedConnections = environment.number('PILOT_XDS_MAX_CONNECTIONS', unidentifiedLimits.maxConnections, 1);
   const maxConnections = Math.min(requestedConnections, connectionsWithin(openFiles));
   if (maxConnections < requestedConnections) {
-    note({ event: 'option.connectionsLimited', connections: maxConnections, wanted: requestedConnections, openFiles });
+    writeEntry({
+      event: 'option.connectionsLimited',
+      connections: maxConnections,
+      wanted: requestedConnections,
+      openFiles,
+    });
   }
   const perSecond = environment.number('PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', addressPaceLimits.perSecond, 1);
   return {
@@ -28,12 +33,12 @@ export function clientLimitsOf(
       maxPerAddress: environment.number('PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS', maxPerAddress, 1),
       maxIdlePerAddress: environment.number('PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS', maxIdlePerAddress, 1),
     },
-    addressPace: { perSecond, burst: perSecond * secondsAtOnce },
+    addressPace: { perSecond, burst: perSecond * burstSeconds },
   };
 }
 
 /** The allowance of an address is refilled in this time. */
-const secondsAtOnce = addressPaceLimits.burst / addressPaceLimits.perSecond;
+const burstSeconds = addressPaceLimits.burst / addressPaceLimits.perSecond;
 
 /** Reserved for configuration, probes, debug pages and sources. */
 const otherFiles = 1_024;

@@ -35,7 +35,7 @@ export interface DiscoveryFlags extends SecurePortFlags, ConsulFlags {
 
 const oneSecondMs = 1_000;
 
-export function mustBeNamespace(flag: string, text: string | undefined): void {
+export function requireNamespace(flag: string, text: string | undefined): void {
   if (text && !isNamespace(text)) throw optionError(flag, mustBe('a namespace such as istio-system', text));
 }
 
@@ -60,9 +60,10 @@ export function addressesOf(flags: DiscoveryFlags): {
 /** The flag may have no value: `--profile`, `--profile=false`. */
 export function parseSwitch(flag: string, value: string | boolean | undefined, defaultValue: boolean): boolean {
   if (value === undefined || value === '') return defaultValue;
-  const isOn = typeof value === 'boolean' ? value : booleanOf(value);
-  if (isOn === undefined) throw new ChartpilotError('FLAG_INVALID', `${flag}: must be true or false, got ${value}`);
-  return isOn;
+  const isEnabled = typeof value === 'boolean' ? value : booleanOf(value);
+  if (isEnabled === undefined)
+    throw new ChartpilotError('FLAG_INVALID', `${flag}: must be true or false, got ${value}`);
+  return isEnabled;
 }
 
 /** Parses `alias1=cluster1,alias2=cluster2`. */
@@ -76,11 +77,11 @@ export function parseAliases(text: string): Record<string, string> {
         `--clusterAliases: must be ALIAS=CLUSTER,…, got ${JSON.stringify(item)}`,
       );
     }
-    const other = [...aliases].find(([, otherCluster]) => otherCluster === cluster)?.[0];
-    if (other !== undefined) {
+    const otherAlias = [...aliases].find(([, otherCluster]) => otherCluster === cluster)?.[0];
+    if (otherAlias !== undefined) {
       throw new ChartpilotError(
         'FLAG_INVALID',
-        `--clusterAliases: cluster ${cluster} has two aliases, ${other} and ${alias}`,
+        `--clusterAliases: cluster ${cluster} has two aliases, ${otherAlias} and ${alias}`,
       );
     }
     aliases.set(alias, cluster);

@@ -34,9 +34,9 @@ import {
   type DiscoveryFlags,
   duration,
   maxConnectionAge,
-  mustBeNamespace,
   parseAliases,
   parseSwitch,
+  requireNamespace,
 } from './discovery-flags.ts';
 import { featuresOf } from './feature-options.ts';
 
@@ -170,10 +170,10 @@ export function resolveDiscoveryOptions(
   const optionNotes: LogEntry[] = [];
   const warn = (warning: LogWarning): void => void warnings.push(warning);
   const environment = new Environment(env, warn);
-  const unreadVariables = variablesWithoutEffect.filter((name) => environment.isSet(name));
+  const unreadVariables = variablesWithoutEffect.filter((name) => environment.hasValue(name));
   if (unreadVariables.length > 0) warn({ event: 'option.withoutEffect', settings: unreadVariables.join(', ') });
-  mustBeNamespace('--namespace', flags.namespace);
-  mustBeNamespace('--clusterRegistriesNamespace', flags.clusterRegistriesNamespace);
+  requireNamespace('--namespace', flags.namespace);
+  requireNamespace('--clusterRegistriesNamespace', flags.clusterRegistriesNamespace);
   const namespace = flags.namespace || environment.text('POD_NAMESPACE', 'istio-system');
   const features = featuresOf(environment);
   const secretsOnPlaintext = environment.boolean('PILOT_SECRETS_ON_PLAINTEXT', false);
@@ -191,7 +191,7 @@ export function resolveDiscoveryOptions(
       hint: 'Use the Secret for several replicas, the directory for a single process.',
     });
   }
-  refuseOtherSigners(environment.text('EXTERNAL_CA', ''), authority);
+  rejectOtherSigners(environment.text('EXTERNAL_CA', ''), authority);
   const mayHaveAuthority = environment.boolean('ENABLE_CA_SERVER', true);
   const hasAuthority = mayHaveAuthority && isAuthorityConfigured(authority);
   const securePort = securePortOf(flags, {
@@ -358,10 +358,12 @@ function podOf({ KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port }:
 
 function cacheOptionsOf(environment: Environment) {
   const cacheSize = 'PILOT_XDS_CACHE_SIZE';
-  const cacheEntries = environment.isSet(cacheSize) ? environment.number(cacheSize, 60_000) : Number.POSITIVE_INFINITY;
+  const cacheEntries = environment.hasValue(cacheSize)
+    ? environment.number(cacheSize, 60_000)
+    : Number.POSITIVE_INFINITY;
   return {
     cacheEntries: environment.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
-    cacheBytes: environment.number('PILOT_XDS_CACHE_BYTES', quarterOfMemory(), 1),
+    cacheBytes: environment.number('PILOT_XDS_CACHE_BYTES', computeQuarterOfMemory(), 1),
     cachesCds: environment.boolean('PILOT_ENABLE_CDS_CACHE', true),
     cachesRds: environment.boolean('PILOT_ENABLE_RDS_CACHE', true),
   };
@@ -380,9 +382,9 @@ function debugOptionsOf(flags: DiscoveryFlags, environment: Environment) {
   };
 }
 
-function quarterOfMemory(): number {
-  const allowed = process.constrainedMemory() || Number.POSITIVE_INFINITY;
-  return Math.floor(Math.min(allowed, totalmem()) / 4);
+function computeQuarterOfMemory(): number {
+  const maxMemory = process.constrainedMemory() || Number.POSITIVE_INFINITY;
+  return Math.floor(Math.min(maxMemory, totalmem()) / 4);
 }
 
 /** Istio's default: `min(15 + 5 × processors, 100)`. */
@@ -395,16 +397,16 @@ function processorDefault(): number {
  *
  * @throws ChartpilotError FLAG_INVALID
  */
-function refuseOtherSigners(externalCa: string, authority: AuthoritySettings): void {
+function rejectOtherSigners(externalCa: string, authority: AuthoritySettings): void {
   if (externalCa === '') return;
-  const refuse = (detail: string, hint: string): never => {
+  const rejectFlag = (detail: string, hint: string): never => {
     throw new ChartpilotError('FLAG_INVALID', `EXTERNAL_CA=${externalCa}: ${detail}`, { hint });
   };
-  if (!authority.usesExternalCa) refuse('unknown value', `Use ${kubernetesExternalCa}.`);
+  if (!authority.usesExternalCa) rejectFlag('unknown value', `Use ${kubernetesExternalCa}.`);
   if (authority.kubernetesSigner === '')
-    refuse('K8S_SIGNER is not set', 'Set it to a signer such as example.com/mesh.');
+    rejectFlag('K8S_SIGNER is not set', 'Set it to a signer such as example.com/mesh.');
   if (!isAuthorityConfigured(authority)) {
-    refuse(
+    rejectFlag(
       'no CA signs the certificate of the TLS port',
       'Set a CA, for example SELF_SIGNED_CA_SECRET=istio-ca-secret.',
     );

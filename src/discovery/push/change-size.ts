@@ -13,28 +13,28 @@ export function changeSize(
   changedKeys: Iterable<string>,
   context: Pick<PushContext, 'servicesOf'>,
   configs: Pick<ConfigSnapshot, 'byKey'> | undefined,
-  max: number,
+  maxSize: number,
 ): number {
   let size = 0;
   for (const key of changedKeys) {
     const { kind, namespace, name } = parseConfigKey(key);
     if (kind === 'ServiceEntry')
       for (const { ports } of context.servicesOf(name, namespace)) size += valuesOfPort * ports.length;
-    size += valuesIn(configs?.byKey.get(key)?.spec, max - size);
-    if (size >= max) return max;
+    size += countValues(configs?.byKey.get(key)?.spec, maxSize - size);
+    if (size >= maxSize) return maxSize;
   }
   return size;
 }
 
-function valuesIn(spec: unknown, max: number): number {
+function countValues(spec: unknown, maxValues: number): number {
   let count = 0;
   const unvisitedValues: unknown[] = [spec];
-  while (unvisitedValues.length > 0 && count < max) {
+  while (unvisitedValues.length > 0 && count < maxValues) {
     const next = unvisitedValues.pop();
     if (typeof next !== 'object' || next === null) continue;
     const values = Array.isArray(next) ? next : Object.values(next);
     count += values.length;
-    for (let index = 0; index < values.length && index < max; index++) unvisitedValues.push(values[index]);
+    for (let index = 0; index < values.length && index < maxValues; index++) unvisitedValues.push(values[index]);
   }
-  return Math.min(count, max);
+  return Math.min(count, maxValues);
 }

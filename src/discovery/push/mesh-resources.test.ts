@@ -62,7 +62,7 @@ class Mesh {
   connect(ip = '10.0.0.1', extraMetadata: object = {}): MeshNode {
     const id = `sidecar~${ip}~web-${ip}.shop~shop.svc.cluster.local`;
     const metadata = { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', LABELS: { app: 'web' }, ...extraMetadata };
-    const openedNode = this.resources.open({ id, cluster: 'web', metadata });
+    const openedNode = this.resources.openNode({ id, cluster: 'web', metadata });
     if ('error' in openedNode) throw new Error(openedNode.error);
     return openedNode.resources as MeshNode;
   }
@@ -77,10 +77,10 @@ beforeEach(() => {
 
 describe('MeshResources', () => {
   it('rejects a node with an invalid ID, and all nodes before the first push context', () => {
-    expect(mesh.resources.open({ id: 'nonsense', cluster: '', metadata: {} })).toMatchObject({
+    expect(mesh.resources.openNode({ id: 'nonsense', cluster: '', metadata: {} })).toMatchObject({
       error: expect.stringContaining('four parts'),
     });
-    expect(new Mesh().resources.open({ id: 'x', cluster: '', metadata: {} })).toMatchObject({
+    expect(new Mesh().resources.openNode({ id: 'x', cluster: '', metadata: {} })).toMatchObject({
       error: expect.stringContaining('not ready'),
     });
   });
@@ -223,7 +223,7 @@ describe('EncodedCache', () => {
       },
       maxEntries: 0,
     });
-    const node = new MeshResources({ context: () => mesh.state.context, cache }).open({
+    const node = new MeshResources({ context: () => mesh.state.context, cache }).openNode({
       id: mesh.connect().proxy.id,
       cluster: '',
       metadata: {},

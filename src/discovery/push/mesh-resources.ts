@@ -11,7 +11,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { grpcLimitations, maxCheckedNames, maxLimitations } from '../../networking/grpc/index.ts';
 import { type Limitation, limitationText } from '../../networking/grpc/limitation.ts';
 import { secretType } from '../../networking/index.ts';
-import { withheldWasm } from '../../networking/patches/withheld-wasm.ts';
+import { withheldWasmKeys } from '../../networking/patches/withheld-wasm.ts';
 import { type CredentialReference, referencesOfCredential } from '../../networking/secrets/credential-references.ts';
 import { permittedSecrets, withoutSecrets } from '../../networking/secrets/permitted-secrets.ts';
 import { unenforcedSettings } from '../../networking/traffic/unenforced.ts';
@@ -51,18 +51,18 @@ export type CredentialState = ReferencedState | 'denied';
 
 /** Called only for clients that rejected a resource. */
 export interface RejectionListener {
-  rejected(node: MeshNode, typeUrl: string): void;
-  accepted(node: MeshNode, typeUrl: string): void;
+  onRejected(node: MeshNode, typeUrl: string): void;
+  onAccepted(node: MeshNode, typeUrl: string): void;
   disconnected(node: MeshNode): void;
 }
 
 /** Called for each response of a push, so it must be fast. */
 export interface ResponseListener {
   /** @param version of the push context */
-  sent(node: MeshNode, typeUrl: string, version: string, cause: ResponseCause): void;
+  onSent(node: MeshNode, typeUrl: string, version: string, cause: ResponseCause): void;
   /** @param version of the acknowledged response; later ones may have been sent */
-  acknowledged(node: MeshNode, typeUrl: string, version: string): void;
-  rejected(node: MeshNode, typeUrl: string): void;
+  onAcknowledged(node: MeshNode, typeUrl: string, version: string): void;
+  onRejected(node: MeshNode, typeUrl: string): void;
   disconnected(node: MeshNode): void;
 }
 
@@ -95,10 +95,10 @@ export class MeshResources implements ResourceSource {
   /** Must be called before streams are notified. */
   recordPublication(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
     this.#sharedTables.history.add(published);
-    this.#options.cache.carryOver(published);
+    this.#options.cache.carryOverSets(published);
   }
 
-  open(node: NodeIdentity): { readonly error: string } | { readonly resources: NodeResources } {
+  openNode(node: NodeIdentity): { readonly error: string } | { readonly resources: NodeResources } {
     const context = this.#options.context();
     if (context === undefined) return { error: 'server is not ready to serve discovery information' };
     const parsedNode = parseNode(node, this.#options.clusterAliases);
@@ -220,17 +220,17 @@ export class MeshNode implements NodeResources {
   rejected(typeUrl: string): void {
     this.#rejectedTypes ??= new Set();
     this.#rejectedTypes.add(typeUrl);
-    this.#options.rejections?.rejected(this, typeUrl);
-    this.#options.responses?.rejected(this, typeUrl);
+    this.#options.rejections?.onRejected(this, typeUrl);
+    this.#options.responses?.onRejected(this, typeUrl);
   }
 
   sent(typeUrl: string, version: string, cause: ResponseCause): void {
-    this.#options.responses?.sent(this, typeUrl, version, cause);
+    this.#options.responses?.onSent(this, typeUrl, version, cause);
   }
 
   acknowledged(typeUrl: string, version: string): void {
-    this.#options.responses?.acknowledged(this, typeUrl, version);
-    if (this.#rejectedTypes?.delete(typeUrl)) this.#options.rejections?.accepted(this, typeUrl);
+    this.#options.responses?.onAcknowledged(this, typeUrl, version);
+    if (this.#rejectedTypes?.delete(typeUrl)) this.#options.rejections?.onAccepted(this, typeUrl);
   }
 
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
@@ -293,12 +293,12 @@ export class MeshNode implements NodeResources {
   }
 
   /** Secrets are read from the cluster only while a node needs them. */
-  #reportNeededCredentials(needed: readonly string[]): void {
+  #reportNeededCredentials(neededNames: readonly string[]): void {
     const { onCredentialsNeeded } = this.#options;
-    if (onCredentialsNeeded === undefined || this.#isClosed || needed === this.#neededCredentials) return;
-    this.#neededCredentials = needed;
-    const watched = this.#permittedByNamespace(this.#watches()[secretType]?.names ?? []);
-    const names = new Set([...needed, ...watched]);
+    if (onCredentialsNeeded === undefined || this.#isClosed || neededNames === this.#neededCredentials) return;
+    this.#neededCredentials = neededNames;
+    const watchedNames = this.#permittedByNamespace(this.#watches()[secretType]?.names ?? []);
+    const names = new Set([...neededNames, ...watchedNames]);
     const { configNamespace } = this.proxy;
     onCredentialsNeeded(
       this,
@@ -323,7 +323,7 @@ export class MeshNode implements NodeResources {
     );
   }
 
-  typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[] {
+  typesToPush(change: ResourceChange, watchedTypes: readonly string[]): readonly string[] {
     const previous = { context: this.#context, shape: this.#shape };
     const context = this.#options.context() ?? previous.context;
     if (context === previous.context && !change.forced) return [];
@@ -336,7 +336,7 @@ export class MeshNode implements NodeResources {
       this.#warn();
     }
     const types = change.forced ? everyType : typesToPush.typesOf(pair, this.#shape, previous.shape);
-    return watched.filter((typeUrl) => {
+    return watchedTypes.filter((typeUrl) => {
       const type = pushedTypeOf(typeUrl);
       return type === undefined ? types.size > 0 : types.has(type);
     });
@@ -355,23 +355,25 @@ export class MeshNode implements NodeResources {
 
   /** gRPC itself does not report ignored features. */
   #updateLimitations(typeUrl: string, shape: ProxyShape, context: PushContext, names: readonly string[]): void {
-    const all = grpcLimitations(typeUrl, shape, context, names);
-    const omittedCount = all.length - maxNamedObjects;
-    const unchecked = names.length - maxCheckedNames;
+    const allLimitations = grpcLimitations(typeUrl, shape, context, names);
+    const omittedCount = allLimitations.length - maxNamedObjects;
+    const uncheckedCount = names.length - maxCheckedNames;
     const text = [
-      ...all.slice(0, maxNamedObjects).map(limitationText),
-      ...(omittedCount > 0 ? [`and ${all.length === maxLimitations ? 'at least ' : ''}${omittedCount} more`] : []),
-      ...(unchecked > 0 ? [`${unchecked} resources are not checked, the limit is ${maxCheckedNames}`] : []),
+      ...allLimitations.slice(0, maxNamedObjects).map(limitationText),
+      ...(omittedCount > 0
+        ? [`and ${allLimitations.length === maxLimitations ? 'at least ' : ''}${omittedCount} more`]
+        : []),
+      ...(uncheckedCount > 0 ? [`${uncheckedCount} resources are not checked, the limit is ${maxCheckedNames}`] : []),
     ].join('; ');
     const isUnchanged = this.#limitations.get(typeUrl)?.text === text;
-    this.#limitations.set(typeUrl, { text, limitations: all });
+    this.#limitations.set(typeUrl, { text, limitations: allLimitations });
     if (isUnchanged) return;
     if (text !== '') this.#options.warn?.(this.proxy.id, `gRPC without a proxy: ${text}`);
   }
 
   /** The length is limited, because a mesh can have thousands of plugins. */
   #withheldWasmText(): string | undefined {
-    const keys = withheldWasm(this.#shape, this.#context);
+    const keys = withheldWasmKeys(this.#shape, this.#context);
     if (keys.length === 0) return undefined;
     const objectNames = keys
       .slice(0, maxNamedObjects)

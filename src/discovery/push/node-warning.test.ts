@@ -19,7 +19,7 @@ describe('a node that must use mutual TLS without certificates', () => {
       warn: (node, message) => warnings.push(`${node}: ${message}`),
     });
     const connect = (id: string, metadata: object) => {
-      const openedNode = resources.open({
+      const openedNode = resources.openNode({
         id: `sidecar~10.0.0.1~${id}.a~a.svc.cluster.local`,
         cluster: '',
         metadata: { ...metadata },
@@ -55,7 +55,7 @@ describe('a node with Wasm configuration', () => {
       cache: new EncodedCache({ maxEntries: 0 }),
       warn: (_, message) => warnings.push(message),
     });
-    const openedNode = resources.open({
+    const openedNode = resources.openNode({
       id: 'sidecar~10.0.0.1~web.a~a.svc.cluster.local',
       cluster: '',
       metadata: { NAMESPACE: 'a' },

@@ -2,7 +2,7 @@
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { fetchesEndpoints, isEmptyAssignment } from '../../networking/references/cluster-endpoints.ts';
 import { clustersAmong, clustersNamedIn, namesCluster } from '../../networking/references/cluster-references.ts';
-import { secretsIn, usabilityOf } from '../../networking/references/cluster-usability.ts';
+import { clusterWarmingOf, secretsIn } from '../../networking/references/cluster-usability.ts';
 import { withFetchLimit } from '../../networking/references/fetch-limit.ts';
 import { hasHosts, routeConfigurationsOf } from '../../networking/references/route-configurations.ts';
 import type { EncodedResource, FetchLimit, ResourceReferences } from '../xds/resource-source.ts';
@@ -12,7 +12,7 @@ const cachedClusters = memoizeByObject((resource: EncodedResource) => clustersNa
 
 const cachedUsability = memoizeByObject((cluster: EncodedResource) => {
   const { firstChunk, start } = valueOf(cluster);
-  return usabilityOf(firstChunk, start);
+  return clusterWarmingOf(firstChunk, start);
 });
 
 const cachedEndpointFetching = memoizeByObject((cluster: EncodedResource) => {
@@ -48,7 +48,7 @@ const cachedHostPresence = memoizeByObject((configuration: EncodedResource) => (
 
 export const resourceReferences: ResourceReferences = {
   names: (resource, cluster) => namesCluster(cachedClusters(resource), cluster),
-  namesAmong: (resource, clusters) => clustersAmong(cachedClusters(resource), clusters),
+  referencedNamesAmong: (resource, clusters) => clustersAmong(cachedClusters(resource), clusters),
   usabilityOf: cachedUsability,
   fetchesEndpoints: (cluster) => cachedEndpointFetching(cluster).fetches,
   isEmptyAssignment: (assignment) => cachedEmptiness(assignment).isEmpty,

@@ -27,7 +27,7 @@ function secretVersions(node: MeshNode, requestedNames: readonly string[] = name
 describe('Secrets of a namespace', () => {
   const world = new GivenWorld([secret('edge', 'one'), secret('edge', 'two'), secret('shop', 'one')]);
   const gateway = (identity?: string): MeshNode => {
-    const openedNode = world.resources.open({
+    const openedNode = world.resources.openNode({
       id: 'router~10.9.0.1~front.edge~edge.svc.cluster.local',
       cluster: 'front',
       metadata: { NAMESPACE: 'edge' },
@@ -150,7 +150,7 @@ describe('access to Secrets', () => {
   access.watch((accounts) => requestedAccounts.push(accounts));
   const resources = new MeshResources({ context: () => world.state.context, cache: world.cache, secretAccess: access });
   const gateway = (nodeFields: object): MeshNode => {
-    const openedNode = resources.open({
+    const openedNode = resources.openNode({
       id: 'router~10.9.0.1~front.edge~edge.svc.cluster.local',
       cluster: 'front',
       metadata: { NAMESPACE: 'edge' },
@@ -180,7 +180,7 @@ describe('access to Secrets', () => {
       void references.push(requestedAccounts.map(({ kind, name }) => `${kind} ${name}`));
     const waitingNode = new MeshResources({
       ...{ context: () => world.state.context, cache: world.cache, secretAccess: access, onCredentialsNeeded },
-    }).open({
+    }).openNode({
       ...{ id: 'router~10.9.0.1~front.edge~edge.svc.cluster.local', cluster: 'front', verifiedIdentity },
       metadata: { NAMESPACE: 'edge' },
     });

@@ -57,7 +57,7 @@ export class TypesToPushMemo {
       endpointNamespaces: onlyEndpoints ? new Set(keys.map(({ namespace }) => namespace)) : undefined,
     };
     // Removes older pairs, which would keep their contexts in memory.
-    const remainingPairs = this.#pairs.filter((other) => other.current === current);
+    const remainingPairs = this.#pairs.filter((pair) => pair.current === current);
     this.#pairs = [pair, ...remainingPairs.slice(0, maxPairs - 1)];
     return pair;
   }

@@ -36,6 +36,6 @@ export const unlocatedMeshConfig: Config = {
 export type ConfigCheck = (sources: CheckSources) => Iterable<ConfigWarning | undefined>;
 
 /** Problems of generated objects are reported by their translation. */
-export function isWritten({ partOrigins, standsFor }: Config): boolean {
+export function isWrittenConfig({ partOrigins, standsFor }: Config): boolean {
   return partOrigins === undefined && standsFor === undefined;
 }

@@ -4,11 +4,11 @@ import { type Config, type ConfigKey, configKeyText } from '../../model/config/c
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { isSelected, LabelIndex } from '../../model/services/label-match.ts';
+import { LabelIndex, matchesSelector } from '../../model/services/label-match.ts';
 import type { Service } from '../../model/services/service.ts';
 
 /** Includes kinds that only a cluster or node knows. */
-export type CheckedKind =
+export type ReferencedKind =
   | ('Service' | 'ServiceEntry' | 'Gateway' | 'KubernetesGateway' | 'VirtualService' | 'ReferenceGrant')
   | 'DestinationRule'
   | (
@@ -31,7 +31,7 @@ export interface KnownObjects {
    *
    * @param namespace absent for any namespace
    */
-  isComplete(kind: CheckedKind, namespace?: string): boolean;
+  isComplete(kind: ReferencedKind, namespace?: string): boolean;
   /** Connected workloads, some of which have neither a Pod nor a WorkloadEntry. */
   readonly connectedWorkloads?: Iterable<ConnectedWorkload>;
 }
@@ -64,7 +64,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
     this.#namespacesWithPods = hasSeveralClusters ? new Set() : new Set(Pod.map(({ namespace }) => namespace));
   }
 
-  isComplete(kind: CheckedKind, namespace = ''): boolean {
+  isComplete(kind: ReferencedKind, namespace = ''): boolean {
     if (kind === 'Secret' || kind === 'ConfigMap') return false;
     if (kind === 'Namespace') return this.#knowsNamespaces;
     if (kind !== 'Pod' && kind !== 'GatewayPod') return true;
@@ -79,7 +79,7 @@ export class ObjectsOfFiles implements KnownObjects {
   readonly #knownKeys = new Set<string>();
   readonly #namespaces = new Set<string>();
   readonly #rejectedKeys = new Set<string>();
-  readonly #unchecked = new Set<string>();
+  readonly #uncheckedKinds = new Set<string>();
   readonly #hasNamespacesOfCluster: boolean;
 
   /**
@@ -101,28 +101,28 @@ export class ObjectsOfFiles implements KnownObjects {
     if (hasMeshConfig) this.#knownKeys.add('ExtensionProvider ');
   }
 
-  isComplete(kind: CheckedKind, namespace = ''): boolean {
+  isComplete(kind: ReferencedKind, namespace = ''): boolean {
     // Files rarely contain Namespaces, so there is no note.
     if (kind === 'Namespace') return this.#hasNamespacesOfCluster;
     // Files with objects of a namespace are expected to contain its ReferenceGrants.
     const isKnown =
       kind === 'ReferenceGrant' ? this.#namespaces.has(namespace) : this.#knownKeys.has(`${kind} ${namespace}`);
     if (isKnown && !this.#rejectedKeys.has(`${kind} ${namespace}`)) return true;
-    this.#unchecked.add(`${kind} ${namespace}`);
+    this.#uncheckedKinds.add(`${kind} ${namespace}`);
     return false;
   }
 
   get skippedChecks(): readonly string[] {
-    return [...this.#unchecked].sort().map((text) => {
+    return [...this.#uncheckedKinds].sort().map((text) => {
       const [kind = '', namespace = ''] = text.split(' ');
       if (kind === 'ExtensionProvider')
         return 'references to extension providers are not checked: give a valid mesh configuration with --meshConfig';
       if (kind === 'GatewayPod')
         return 'selectors of Gateway objects are not checked: the files contain no Pod of a gateway';
-      const of = namespace === '' ? '' : ` of namespace ${namespace}`;
+      const namespaceText = namespace === '' ? '' : ` of namespace ${namespace}`;
       const kindText = kind === 'KubernetesGateway' ? 'Gateway (gateway.networking.k8s.io)' : kind;
       const reason = this.#rejectedKeys.has(text) ? 'the files contain an invalid one' : 'the files contain none';
-      return `references to ${kindText} objects${of} are not checked: ${reason}`;
+      return `references to ${kindText} objects${namespaceText} are not checked: ${reason}`;
     });
   }
 }
@@ -137,7 +137,7 @@ function haveGateway(pods: readonly Config[], gateways: ConfigSet['Gateway']): b
 export function isGatewayPod(pod: Config, gateways: ConfigSet['Gateway']): boolean {
   return (
     isGatewayByItself(pod) ||
-    gateways.some(({ spec: { selector } }) => Object.keys(selector).length > 0 && isSelected(selector, pod.labels))
+    gateways.some(({ spec: { selector } }) => Object.keys(selector).length > 0 && matchesSelector(selector, pod.labels))
   );
 }
 

@@ -8,7 +8,7 @@ import { requestOf, type WriteOrder } from '../election/write-gate.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
-import { annotations, type Connected, entryOf, type GroupResult } from './group-entry.ts';
+import { annotations, type ConnectedEntry, entryOf, type GroupResult } from './group-entry.ts';
 import type { WorkloadClaim } from './workload-claim.ts';
 
 export interface EntryWriterOptions {
@@ -42,7 +42,7 @@ export class EntryWriter {
   async write(order: EntryOrder, claim: WorkloadClaim, connectedAt: string, signal: AbortSignal): Promise<EntryResult> {
     const location: EntryLocation = { resource: entries, namespace: claim.namespace, name: claim.name };
     try {
-      const entry = await this.#read(location, signal);
+      const entry = await this.#readEntry(location, signal);
       const write = this.#writeFor(order, { claim, connectedAt, entry, entryLocation: location });
       if (!('verb' in write)) return write;
       await this.#options.server.request({ ...requestOf(write), timeoutMs: responseMs }, signal);
@@ -52,23 +52,23 @@ export class EntryWriter {
     }
   }
 
-  async #read(
+  async #readEntry(
     { resource, namespace, name }: EntryLocation,
     signal: AbortSignal,
   ): Promise<KubernetesObject | undefined> {
     try {
-      const order = { method: 'GET', resource, namespace, name, timeoutMs: responseMs } as const;
-      return await this.#options.server.request(order, signal);
+      const readRequest = { method: 'GET', resource, namespace, name, timeoutMs: responseMs } as const;
+      return await this.#options.server.request(readRequest, signal);
     } catch (error) {
       if (statusOf(error) === 404) return undefined;
       throw error;
     }
   }
 
-  #writeFor(order: EntryOrder, read: EntryReading): WriteOrder | EntryResult {
+  #writeFor(order: EntryOrder, entryReading: EntryReading): WriteOrder | EntryResult {
     const { controller } = this.#options;
-    if (order.operation === 'register') return this.#registrationWrite(read);
-    const { entry, entryLocation } = read;
+    if (order.operation === 'register') return this.#registrationWrite(entryReading);
+    const { entry, entryLocation } = entryReading;
     if (entry === undefined || annotationsOf(entry)[annotations.controller] !== controller) {
       return { outcome: 'foreign' };
     }
@@ -96,17 +96,17 @@ export class EntryWriter {
 
   #registrationWrite({ claim, connectedAt, entry, entryLocation }: EntryReading): WriteOrder | EntryResult {
     const { controller, groupOf } = this.#options;
-    const connection: Connected = { controller, connectedAt };
+    const connection: ConnectedEntry = { controller, connectedAt };
     if (entry !== undefined) {
       const problem = ownershipProblem(entry, claim);
       if (problem !== undefined) return { outcome: 'rejected', reason: problem };
       if (entry.metadata.deletionTimestamp !== undefined)
         return { outcome: 'failed', reason: 'the WorkloadEntry is being deleted' };
       const currentAnnotations = annotationsOf(entry);
-      const isCurrent =
+      const isUpToDate =
         currentAnnotations[annotations.connectedAt] === connectedAt &&
         currentAnnotations[annotations.disconnectedAt] === undefined;
-      if (isCurrent && currentAnnotations[annotations.controller] === controller) return { outcome: 'written' };
+      if (isUpToDate && currentAnnotations[annotations.controller] === controller) return { outcome: 'written' };
       const claimedAnnotations = {
         [annotations.controller]: controller,
         [annotations.connectedAt]: connectedAt,
@@ -115,12 +115,12 @@ export class EntryWriter {
       const version = entry.metadata.resourceVersion ?? '';
       return { ...entryLocation, verb: 'patch', version, fields: { metadata: { annotations: claimedAnnotations } } };
     }
-    const read = groupOf(claim);
-    const problem = groupProblem(read, claim);
-    if (problem !== undefined || read === undefined || !('group' in read)) {
+    const groupReading = groupOf(claim);
+    const problem = groupProblem(groupReading, claim);
+    if (problem !== undefined || groupReading === undefined || !('group' in groupReading)) {
       return { outcome: 'rejected', reason: problem ?? '' };
     }
-    return { ...entryLocation, verb: 'create', object: entryOf(claim, read.group, connection) };
+    return { ...entryLocation, verb: 'create', object: entryOf(claim, groupReading.group, connection) };
   }
 
   get #time(): string {
@@ -136,12 +136,13 @@ interface EntryReading {
 }
 
 /** `undefined` if the group can register the workload. */
-export function groupProblem(read: GroupResult | undefined, claim: WorkloadClaim): string | undefined {
+export function groupProblem(groupResult: GroupResult | undefined, claim: WorkloadClaim): string | undefined {
   const { namespace, group, name } = claim;
   const failureText = `auto-registration of WorkloadEntry ${namespace}/${name} failed:`;
-  if (read === undefined) return `${failureText} cannot find WorkloadGroup ${namespace}/${group}`;
-  if ('problem' in read) return `${failureText} WorkloadGroup ${namespace}/${group} is invalid: ${read.problem}`;
-  const account = read.group.spec.template.serviceAccount ?? '';
+  if (groupResult === undefined) return `${failureText} cannot find WorkloadGroup ${namespace}/${group}`;
+  if ('problem' in groupResult)
+    return `${failureText} WorkloadGroup ${namespace}/${group} is invalid: ${groupResult.problem}`;
+  const account = groupResult.group.spec.template.serviceAccount ?? '';
   if (account === '' || account === claim.serviceAccount) return undefined;
   return `${failureText} WorkloadGroup ${namespace}/${group} is for service account ${account}, got ${claim.serviceAccount}`;
 }

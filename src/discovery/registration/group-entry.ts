@@ -37,14 +37,14 @@ export function readGroup(object: KubernetesObject): GroupResult {
   return { group: { name, uid: metadata.uid, apiVersion, spec: (config as Config<WorkloadGroup>).spec } };
 }
 
-export interface Connected {
+export interface ConnectedEntry {
   readonly controller: string;
   /** RFC 3339. */
   readonly connectedAt: string;
 }
 
 /** Values of the workload override `metadata` of the group, which overrides the template. */
-export function entryOf(claim: WorkloadClaim, group: ValidGroup, connection: Connected): Record<string, unknown> {
+export function entryOf(claim: WorkloadClaim, group: ValidGroup, connection: ConnectedEntry): Record<string, unknown> {
   const { address: _, ...template } = group.spec.template;
   const labels = { ...template.labels, ...group.spec.metadata?.labels, ...claim.labels };
   const spec: WorkloadEntry = {

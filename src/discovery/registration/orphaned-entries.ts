@@ -44,7 +44,7 @@ const maxReplicas = 500;
 /** Maximum per run, with a fair share per namespace. The next run continues. */
 const maxDeletions = 200;
 /** If no other replica has entries, Leases of exited replicas are checked only in one of this many calls. */
-const checksPerLeaseCheck = 12;
+const callsPerLeaseCheck = 12;
 
 export class OrphanedEntries implements Duty {
   readonly lease = 'istio-workload-entry-cleanup';
@@ -62,7 +62,7 @@ export class OrphanedEntries implements Duty {
   check(): void {
     const hasRecords =
       (this.#options.records?.leases.size ?? 0) > 0 || this.#entriesOfOtherReplicas().next().done !== true;
-    this.#isDue = this.#checks++ % checksPerLeaseCheck === 0 || hasRecords;
+    this.#isDue = this.#checks++ % callsPerLeaseCheck === 0 || hasRecords;
     if (this.#isDue) for (const notifyDue of this.#watchers) notifyDue();
   }
 
@@ -117,7 +117,7 @@ export class OrphanedEntries implements Duty {
     const presenceLeasesFound = await presenceLeases(server, namespace);
     const versions = new Map(presenceLeasesFound.map(({ metadata }) => [metadata.name, metadata.resourceVersion]));
     const observedAt = this.#options.now();
-    const names = new Set([...versions.keys(), ...this.#holders(), ...(this.#options.records?.leases ?? [])]);
+    const names = new Set([...versions.keys(), ...this.#listLeaseHolders(), ...(this.#options.records?.leases ?? [])]);
     this.#observations = new Map(
       [...names].slice(0, maxReplicas).map((name) => {
         const [version, previous] = [versions.get(name), this.#observations.get(name)];
@@ -129,12 +129,12 @@ export class OrphanedEntries implements Duty {
     );
   }
 
-  #holders(): Iterable<string> {
-    const holders = new FairQueue<string>({ maxItems: maxReplicas });
+  #listLeaseHolders(): Iterable<string> {
+    const leaseHolders = new FairQueue<string>({ maxItems: maxReplicas });
     for (const [{ metadata }, lease] of this.#entriesOfOtherReplicas()) {
-      if (!holders.has(lease)) holders.add(lease, [metadata.namespace ?? '']);
+      if (!leaseHolders.has(lease)) leaseHolders.add(lease, [metadata.namespace ?? '']);
     }
-    return holders.items();
+    return leaseHolders.items();
   }
 
   #hasExited(lease: string): boolean {
@@ -146,9 +146,9 @@ export class OrphanedEntries implements Duty {
 
   async #deleteLeases(writeGate: WriteGate, report: MutableReport): Promise<void> {
     const { namespace } = this.#options;
-    const needed = new Set([...this.#entriesOfOtherReplicas()].map(([, lease]) => lease));
+    const neededLeases = new Set([...this.#entriesOfOtherReplicas()].map(([, lease]) => lease));
     for (const [name, { version }] of this.#observations) {
-      if (version === undefined || needed.has(name) || !this.#hasExited(name)) continue;
+      if (version === undefined || neededLeases.has(name) || !this.#hasExited(name)) continue;
       await tryDelete(writeGate, { resource: leases, namespace, name, version }, report);
     }
   }

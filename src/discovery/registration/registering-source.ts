@@ -1,6 +1,6 @@
 /** Resources are unchanged, but connections and disconnections are reported to auto-registration. */
 
-import { withCode } from '../../runtime/errors.ts';
+import { appendCode } from '../../runtime/errors.ts';
 import type { NodeResources, OpenedNode, ResourceSource, StreamRejection } from '../xds/resource-source.ts';
 import { claimOf, requestsRegistration } from './workload-claim.ts';
 import type { WorkloadRegistrations } from './workload-registrations.ts';
@@ -21,22 +21,22 @@ export function registeringSource(
   { registrations, clusterAliases, healthChecks }: RegisteringSourceOptions,
 ): ResourceSource {
   return {
-    open: (node, onRefused) => {
-      if (!requestsRegistration(node)) return source.open(node, onRefused);
+    openNode: (node, onRejected) => {
+      if (!requestsRegistration(node)) return source.openNode(node, onRejected);
       const claimResult = claimOf(node, clusterAliases);
-      if ('code' in claimResult) return refusalOf(claimResult);
+      if ('code' in claimResult) return openErrorOf(claimResult);
       const claim = healthChecks ? claimResult : { ...claimResult, isProbed: false };
       const rejection = registrations.rejectionOf(claim);
-      if (rejection !== undefined) return refusalOf(rejection);
-      const openedNode = source.open(node, onRefused);
+      if (rejection !== undefined) return openErrorOf(rejection);
+      const openedNode = source.openNode(node, onRejected);
       if ('error' in openedNode) return openedNode;
-      const connection = registrations.connect(claim, (reason) => onRefused?.(withRejectionCode(reason)));
+      const connection = registrations.connect(claim, (reason) => onRejected?.(withRejectionCode(reason)));
       return { resources: withReports(openedNode.resources, connection, healthChecks) };
     },
   };
 }
 
-function refusalOf(rejection: StreamRejection): OpenedNode {
+function openErrorOf(rejection: StreamRejection): OpenedNode {
   const { code, reason } = withRejectionCode(rejection);
   return { error: reason, code };
 }
@@ -44,7 +44,7 @@ function refusalOf(rejection: StreamRejection): OpenedNode {
 function withRejectionCode({ code, reason }: StreamRejection): StreamRejection {
   return {
     code,
-    reason: withCode(reason, code === 'RESOURCE_EXHAUSTED' ? 'REGISTRATIONS_EXHAUSTED' : 'REGISTRATION_REJECTED'),
+    reason: appendCode(reason, code === 'RESOURCE_EXHAUSTED' ? 'REGISTRATIONS_EXHAUSTED' : 'REGISTRATION_REJECTED'),
   };
 }
 
@@ -54,7 +54,7 @@ function withReports(resources: NodeResources, connection: ReportedConnection, h
   return {
     get: (typeUrl, names) => resources.get(typeUrl, names),
     prepare: (typeUrl, names) => resources.prepare?.(typeUrl, names),
-    typesToPush: (change, watched) => resources.typesToPush(change, watched),
+    typesToPush: (change, watchedTypes) => resources.typesToPush(change, watchedTypes),
     sent: (typeUrl, version, cause) => resources.sent?.(typeUrl, version, cause),
     acknowledged: (typeUrl, version) => resources.acknowledged?.(typeUrl, version),
     rejected: (typeUrl) => resources.rejected?.(typeUrl),

@@ -89,8 +89,8 @@ function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespa
 /** Rejects addresses that every host has, or that belong to a client's host, link or cloud, because requests would be sent there. */
 function addressError(address: string): string | undefined {
   if (address.includes('%')) return `address must not have a zone, got ${address}`;
-  const use = specialUseOf(address);
-  return use && `address must be one of a workload, got ${address} (special use "${use}")`;
+  const specialUse = specialUseOf(address);
+  return specialUse && `address must be one of a workload, got ${address} (special use "${specialUse}")`;
 }
 
 /** @param config `PROXY_CONFIG`, which an agent sends */

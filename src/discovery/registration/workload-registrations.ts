@@ -18,7 +18,7 @@ import type { RegistrationRejection, WorkloadClaim } from './workload-claim.ts';
 export interface WorkloadRegistrationsOptions {
   readonly server: Pick<ApiServer, 'request'>;
   readonly groupOf: (namespace: string, name: string) => GroupResult | undefined;
-  readonly onEntries: (changed: (changes: readonly ObjectChange[]) => void) => void;
+  readonly onEntries: (onChanged: (changes: readonly ObjectChange[]) => void) => void;
   readonly controller: string;
   readonly limits?: Partial<RegistrationLimits>;
   /** Unix time in milliseconds. */
@@ -57,13 +57,13 @@ export interface RegisteredConnection {
   disconnect(): void;
 }
 
-type OnRejected = (rejection: RegistrationRejection) => void;
+type RejectionHandler = (rejection: RegistrationRejection) => void;
 
 interface Workload {
   claim: WorkloadClaim;
   connectedAccount: string;
   connectedAt: string;
-  readonly connections: Set<OnRejected>;
+  readonly connections: Set<RejectionHandler>;
   health: WorkloadHealth | undefined;
 }
 
@@ -75,7 +75,7 @@ export class WorkloadRegistrations {
   readonly #workloads = new Map<EntryKey, Workload>();
   /** Entries of workloads with a slot, by namespace and service account. */
   readonly #slots: FairQueue<EntryKey>;
-  readonly #writes: FairTasks;
+  readonly #writeTasks: FairTasks;
   readonly #watchers = new Set<(report: WorkloadReport) => void>();
 
   constructor(options: WorkloadRegistrationsOptions) {
@@ -84,7 +84,7 @@ export class WorkloadRegistrations {
     this.#now = options.now ?? Date.now;
     const { maxWorkloads, maxOfAccount, maxWrites, maxWritesOfNamespace } = this.#limits;
     this.#slots = new FairQueue({ maxItems: maxWorkloads, maxOfKey: [undefined, maxOfAccount] });
-    this.#writes = new FairTasks({
+    this.#writeTasks = new FairTasks({
       ...{ maxRunning: maxWrites, maxRunningOfKey: maxWritesOfNamespace },
       // Sufficient because each workload has at most one write.
       maxWaiting: maxKnownFactor * maxWorkloads,
@@ -107,13 +107,13 @@ export class WorkloadRegistrations {
     const ownershipProblem = existingWorkload === undefined ? undefined : ownershipProblemOf(existingWorkload, claim);
     if (ownershipProblem !== undefined || this.#slots.has(claim.entry)) return ownershipProblem;
     const isFull = existingWorkload === undefined && this.#workloads.size >= maxKnownFactor * this.#limits.maxWorkloads;
-    return isFull || !this.#slots.accepts(shareOf(claim)) ? this.#exhaustedRejection(claim) : undefined;
+    return isFull || !this.#slots.canAdd(shareOf(claim)) ? this.#exhaustedRejection(claim) : undefined;
   }
 
   /** @param onRejected called if the registration is rejected later */
-  connect(claim: WorkloadClaim, onRejected: OnRejected): RegisteredConnection {
+  connect(claim: WorkloadClaim, onRejected: RejectionHandler): RegisteredConnection {
     const { entry } = claim;
-    this.#takeSlot(claim);
+    this.#reserveSlot(claim);
     const workload = this.#workloadOf(claim);
     const isFirst = workload.connections.size === 0;
     workload.connections.add(onRejected);
@@ -143,7 +143,7 @@ export class WorkloadRegistrations {
   async write(order: EntryOrder, signal: AbortSignal): Promise<EntryResult> {
     const workload = this.#workloads.get(order.entry);
     if (workload === undefined) return { outcome: 'foreign' };
-    return this.#writes.schedule<EntryResult>(
+    return this.#writeTasks.schedule<EntryResult>(
       {
         key: shareOf(workload.claim),
         run: async (settle) => settle(await this.#writer.write(order, workload.claim, workload.connectedAt, signal)),
@@ -166,18 +166,18 @@ export class WorkloadRegistrations {
   }
 
   #closeConnections(entry: EntryKey, rejection: RegistrationRejection): void {
-    for (const turned of [...(this.#workloads.get(entry)?.connections ?? [])]) turned(rejection);
+    for (const onRejected of [...(this.#workloads.get(entry)?.connections ?? [])]) onRejected(rejection);
   }
 
-  #takeSlot({ entry, ...claim }: WorkloadClaim): void {
+  #reserveSlot({ entry, ...claim }: WorkloadClaim): void {
     if (this.#slots.has(entry)) return;
-    const displaced = this.#slots.add(entry, shareOf(claim));
-    if (displaced === undefined || displaced === entry) return;
-    const workload = this.#workloads.get(displaced)!;
-    this.#closeConnections(displaced, this.#exhaustedRejection(workload.claim));
+    const displacedEntry = this.#slots.add(entry, shareOf(claim));
+    if (displacedEntry === undefined || displacedEntry === entry) return;
+    const workload = this.#workloads.get(displacedEntry)!;
+    this.#closeConnections(displacedEntry, this.#exhaustedRejection(workload.claim));
     workload.connections.clear();
     workload.health = undefined;
-    this.#report({ type: 'workload.evicted', entry: displaced });
+    this.#report({ type: 'workload.evicted', entry: displacedEntry });
   }
 
   #exhaustedRejection({
@@ -203,7 +203,7 @@ export class WorkloadRegistrations {
     }
     const workload: Workload = {
       ...{ claim, connectedAccount: claim.serviceAccount, connectedAt: '' },
-      ...{ connections: new Set<OnRejected>(), health: undefined },
+      ...{ connections: new Set<RejectionHandler>(), health: undefined },
     };
     this.#workloads.set(claim.entry, workload);
     return workload;

@@ -85,7 +85,7 @@ export class AggregateRegistry extends AnyRegistry {
     return mergeServices(
       clusters.map((registry) => ({
         provider: 'Kubernetes',
-        services: [registry.getService(hostname)].filter(isPresent),
+        services: [registry.getService(hostname)].filter(isDefinedService),
       })),
     )[0];
   }
@@ -119,6 +119,6 @@ export class AggregateRegistry extends AnyRegistry {
   }
 }
 
-function isPresent(service: Service | undefined): service is Service {
+function isDefinedService(service: Service | undefined): service is Service {
   return service !== undefined;
 }

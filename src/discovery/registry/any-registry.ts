@@ -78,10 +78,10 @@ export abstract class AnyRegistry implements Registry {
 
   /** Called if {@link hasSynced} becomes true after `run` has returned. */
   protected notifySynced(): void {
-    if (this.handlers.isRunning) this.#events?.synced();
+    if (this.handlers.isRunning) this.#events?.onSynced();
   }
 
   protected notifyFailed(error: unknown): void {
-    if (this.handlers.isRunning) this.#events?.failed(error);
+    if (this.handlers.isRunning) this.#events?.onFailed(error);
   }
 }

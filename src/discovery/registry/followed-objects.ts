@@ -16,9 +16,9 @@ export interface FollowedObjects {
   /**
    * If changes remain, listeners of {@link onChanged} are called again.
    *
-   * @param held returns the registry's version of an object
+   * @param heldConfigOf returns the registry's version of an object
    */
-  readInSteps(held: (key: string) => Config | undefined): Steps<ObjectsReading>;
+  readInSteps(heldConfigOf: (key: string) => Config | undefined): Steps<ObjectsReading>;
   readAll(): Steps<readonly Config[]>;
   /** `undefined` if the object does not exist or never was valid. */
   get(key: string): Config | undefined;

@@ -9,7 +9,7 @@ export class GatewayNames {
   readonly #onChanged: () => void;
   readonly #listeners = new Set<(hostnames: ReadonlySet<string>) => void>();
   readonly #addresses = new Map<string, readonly string[]>();
-  #tracked: ReadonlySet<string> = new Set();
+  #trackedNames: ReadonlySet<string> = new Set();
 
   constructor(onChanged: () => void) {
     this.#onChanged = onChanged;
@@ -21,9 +21,9 @@ export class GatewayNames {
   }
 
   track(hostnames: ReadonlySet<string>): void {
-    const previous = this.#tracked;
+    const previous = this.#trackedNames;
     if (hostnames.size === previous.size && [...hostnames].every((hostname) => previous.has(hostname))) return;
-    this.#tracked = hostnames;
+    this.#trackedNames = hostnames;
     for (const hostname of this.#addresses.keys()) if (!hostnames.has(hostname)) this.#addresses.delete(hostname);
     for (const listener of this.#listeners) listener(hostnames);
   }
@@ -31,12 +31,12 @@ export class GatewayNames {
   /** The listener is called immediately if names are tracked, and when they change. */
   onTrackedChanged(listener: (hostnames: ReadonlySet<string>) => void): () => void {
     this.#listeners.add(listener);
-    if (this.#tracked.size > 0) listener(this.#tracked);
+    if (this.#trackedNames.size > 0) listener(this.#trackedNames);
     return () => void this.#listeners.delete(listener);
   }
 
   setAddresses(hostname: string, addresses: readonly string[]): void {
-    if (!this.#tracked.has(hostname)) return;
+    if (!this.#trackedNames.has(hostname)) return;
     this.#addresses.set(hostname, addresses);
     this.#onChanged();
   }

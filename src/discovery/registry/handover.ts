@@ -14,13 +14,13 @@ export class Handover implements XdsUpdater {
   readonly #updater: XdsUpdater;
   readonly #onForwarded: () => void;
   /** `undefined` while updates are forwarded. */
-  #heldUpdates: Map<string, HeldUpdate> | undefined;
+  #bufferedUpdates: Map<string, HeldUpdate> | undefined;
 
   /** @param isHoldingBack whether the registry replaces another one */
   constructor(updater: XdsUpdater, onForwarded: () => void, isHoldingBack: boolean) {
     this.#updater = updater;
     this.#onForwarded = onForwarded;
-    this.#heldUpdates = isHoldingBack ? new Map() : undefined;
+    this.#bufferedUpdates = isHoldingBack ? new Map() : undefined;
   }
 
   servicesOf(hostname: string, namespace: string): readonly Service[] {
@@ -28,21 +28,21 @@ export class Handover implements XdsUpdater {
   }
 
   edsUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): void {
-    if (this.#holdUpdate(service, endpoints)) return;
+    if (this.#bufferUpdate(service, endpoints)) return;
     this.#updater.edsUpdate(shard, service, endpoints);
     this.#onForwarded();
   }
 
   edsCacheUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType {
-    if (this.#holdUpdate(service, endpoints)) return 'none';
+    if (this.#bufferUpdate(service, endpoints)) return 'none';
     const push = this.#updater.edsCacheUpdate(shard, service, endpoints);
     this.#onForwarded();
     return push;
   }
 
   svcUpdate(shard: ShardKey, service: ServiceName, event: ServiceEvent['event']): void {
-    if (this.#heldUpdates !== undefined) {
-      if (event === 'delete') this.#heldUpdates.delete(idOf(service));
+    if (this.#bufferedUpdates !== undefined) {
+      if (event === 'delete') this.#bufferedUpdates.delete(idOf(service));
       return;
     }
     this.#updater.svcUpdate(shard, service, event);
@@ -61,8 +61,8 @@ export class Handover implements XdsUpdater {
     this.#forward(() => this.#updater.removeShard(shard));
   }
 
-  pruneShard(shard: ShardKey, isKept: (service: ServiceName) => boolean): void {
-    this.#forward(() => this.#updater.pruneShard(shard, isKept));
+  pruneShard(shard: ShardKey, isServiceKept: (service: ServiceName) => boolean): void {
+    this.#forward(() => this.#updater.pruneShard(shard, isServiceKept));
   }
 
   /**
@@ -70,15 +70,15 @@ export class Handover implements XdsUpdater {
    *
    * @param previous services of the replaced registry
    */
-  release(shard: ShardKey, previous: readonly Service[], now: Pick<ServiceDiscovery, 'services'>): void {
-    const heldUpdates = this.#heldUpdates;
-    if (heldUpdates === undefined) return;
-    this.#heldUpdates = undefined;
+  release(shard: ShardKey, previous: readonly Service[], currentRegistry: Pick<ServiceDiscovery, 'services'>): void {
+    const bufferedUpdates = this.#bufferedUpdates;
+    if (bufferedUpdates === undefined) return;
+    this.#bufferedUpdates = undefined;
     const previousById = Map.groupBy(previous, idOf);
-    const current = Map.groupBy(now.services(), idOf);
+    const current = Map.groupBy(currentRegistry.services(), idOf);
     for (const [id, services] of current) {
       const { hostname, namespace } = services[0]!;
-      const { endpoints = [] } = heldUpdates.get(id) ?? {};
+      const { endpoints = [] } = bufferedUpdates.get(id) ?? {};
       if (isDeepStrictEqual(services, previousById.get(id)))
         this.#updater.edsUpdate(shard, { hostname, namespace }, endpoints);
       else {
@@ -92,14 +92,14 @@ export class Handover implements XdsUpdater {
     this.#onForwarded();
   }
 
-  #holdUpdate({ hostname, namespace }: ServiceName, endpoints: readonly Endpoint[]): boolean {
-    this.#heldUpdates?.set(idOf({ hostname, namespace }), { hostname, namespace, endpoints });
-    return this.#heldUpdates !== undefined;
+  #bufferUpdate({ hostname, namespace }: ServiceName, endpoints: readonly Endpoint[]): boolean {
+    this.#bufferedUpdates?.set(idOf({ hostname, namespace }), { hostname, namespace, endpoints });
+    return this.#bufferedUpdates !== undefined;
   }
 
   /** Until the registry is active, updates that belong to no service are dropped, because they have no effect. */
   #forward(forward: () => void): void {
-    if (this.#heldUpdates !== undefined) return;
+    if (this.#bufferedUpdates !== undefined) return;
     forward();
     this.#onForwarded();
   }

@@ -58,16 +58,16 @@ export class MemoryRegistry extends ShardRegistry {
 
   #put(next: ServiceState): void {
     const previous = this.#stateOf(next);
-    const now: ServiceState = {
+    const nextState: ServiceState = {
       ...next,
       services: reuseServices(next.services, previous.services),
       endpoints: reuseEndpoints(next.endpoints, previous.endpoints),
     };
-    const id = `${now.namespace}/${now.hostname}`;
-    if (now.services.length === 0) this.#states.delete(id);
-    else this.#states.set(id, now);
-    this.#addresses = this.#addresses.withService(now, previous.endpoints, now.endpoints);
-    if (this.handlers.isRunning) this.#deliverChange(now, previous);
+    const id = `${nextState.namespace}/${nextState.hostname}`;
+    if (nextState.services.length === 0) this.#states.delete(id);
+    else this.#states.set(id, nextState);
+    this.#addresses = this.#addresses.withService(nextState, previous.endpoints, nextState.endpoints);
+    if (this.handlers.isRunning) this.#deliverChange(nextState, previous);
   }
 
   #deliverChange({ hostname, namespace, services, endpoints }: ServiceState, previous: ServiceState): void {

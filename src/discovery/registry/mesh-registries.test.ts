@@ -326,7 +326,7 @@ describe('registries of a watched cluster', () => {
     const configuredObjects = new Map([['ServiceEntry/shop/young', entry]]);
     const endpoints = () => incremental.snapshot.endpoints.get('x.y')?.get('shop')?.length ?? 0;
     incremental.load(configuredObjects);
-    incremental.objects.takeReport();
+    incremental.objects.drainReport();
     expect(endpoints()).toBe(1);
     const slice = (count: number) =>
       object('EndpointSlice', 'shop', 'web-1', {
@@ -336,21 +336,21 @@ describe('registries of a watched cluster', () => {
     cluster.put('EndpointSlice/shop/web-1', slice(2));
     incremental.apply([], configuredObjects);
     expect(endpoints()).toBe(0);
-    const { problems, events, limits } = incremental.objects.takeReport();
+    const { problems, events, limits } = incremental.objects.drainReport();
     expect(problems).toMatchObject([{ code: 'LIMIT_EXCEEDED', object: 'ServiceEntry shop/young' }]);
     expect(events).toEqual([{ key: 'EndpointSlice/shop/web-1', event: 'add' }]);
     expect(limits.map(([key, limitedProblem]) => [key, limitedProblem !== undefined])).toEqual([
       ['ServiceEntry/shop/young', true],
     ]);
     incremental.rebuild();
-    expect([endpoints(), incremental.objects.takeReport()]).toEqual([
+    expect([endpoints(), incremental.objects.drainReport()]).toEqual([
       0,
       { problems: [], recovered: [], events: [], limits: [] },
     ]);
     cluster.put('EndpointSlice/shop/web-1', slice(1));
     incremental.apply([], configuredObjects);
     expect(endpoints()).toBe(1);
-    expect(incremental.objects.takeReport()).toMatchObject({
+    expect(incremental.objects.drainReport()).toMatchObject({
       problems: [],
       limits: [['ServiceEntry/shop/young', undefined]],
     });

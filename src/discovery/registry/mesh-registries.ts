@@ -70,11 +70,11 @@ export class MeshRegistries {
   #snapshot: ServiceRegistry = emptyRegistry;
   readonly #services = new ServicesByAge();
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
-  readonly #unpublished = new Set<string>();
+  readonly #unpublishedNames = new Set<string>();
   /** Number of unfinished stepwise operations, during which the registries are inconsistent. */
   #unfinishedOperations = 0;
   #haveNamesChanged = false;
-  readonly #notified = new Set<string>();
+  readonly #notifiedNames = new Set<string>();
   /** Names of the object registries and of the registries in flags, as `PROVIDER/CLUSTER`. */
   readonly #builtInNames: readonly string[];
 
@@ -101,7 +101,7 @@ export class MeshRegistries {
     return this.#snapshot;
   }
 
-  /** Sets the additional registries, and returns all registries. {@link keepOnlyRegistries} removes the others. */
+  /** Sets the additional registries, and returns all registries. {@link removeOtherRegistries} removes the others. */
   offer(offers: readonly RegistryOffer[]): readonly ListedRegistry[] {
     const takenName = offers.map(nameOf).find((name) => this.#builtInNames.includes(name));
     if (takenName !== undefined) throw new Error(`registry ${takenName} already exists`);
@@ -121,38 +121,38 @@ export class MeshRegistries {
   run(name: string, report: RunningRegistry): () => void {
     const offer = this.#offers.get(name);
     if (offer === undefined) {
-      report.synced();
+      report.onSynced();
       return () => {};
     }
     let isStopped = false;
     let isSynced = false;
     const previous = this.#aggregate.registryOf(offer.provider, offer.clusterId);
     const onForwarded = (): void => {
-      if (isStopped || this.#notified.has(name)) return;
-      this.#notified.add(name);
+      if (isStopped || this.#notifiedNames.has(name)) return;
+      this.#notifiedNames.add(name);
       // Deferred until the registry has applied its change.
       queueMicrotask(() => isStopped || report.onChanged());
     };
     const handover = new Handover(this.updates, onForwarded, previous !== undefined);
     const registry = offer.create(handover);
     const events: RegistryEvents = {
-      synced: () => {
+      onSynced: () => {
         if (isStopped || isSynced) return;
         isSynced = true;
         if (previous !== undefined && !this.registries.includes(registry)) this.#replace(registry, handover);
-        report.synced();
+        report.onSynced();
       },
-      failed: (error) => isStopped || report.failed(error),
+      onFailed: (error) => isStopped || report.onFailed(error),
     };
     const stop = (): void => {
       isStopped = true;
-      this.#notified.delete(name);
+      this.#notifiedNames.delete(name);
       registry.stop();
     };
     try {
       if (previous === undefined) this.#aggregate.addRegistry(registry, events);
       else registry.run(events);
-      if (registry.hasSynced()) events.synced();
+      if (registry.hasSynced()) events.onSynced();
     } catch (error) {
       stop();
       throw error;
@@ -167,11 +167,11 @@ export class MeshRegistries {
     handover.release({ provider, cluster: clusterId }, services, registry);
   }
 
-  keepOnlyRegistries(names: readonly string[]): void {
-    runToEnd(this.keepOnlyRegistriesInSteps(names));
+  removeOtherRegistries(names: readonly string[]): void {
+    runToEnd(this.removeOtherRegistriesInSteps(names));
   }
 
-  *keepOnlyRegistriesInSteps(names: readonly string[]): Steps<void> {
+  *removeOtherRegistriesInSteps(names: readonly string[]): Steps<void> {
     const removedRegistries = this.registries.filter((registry) => !names.includes(nameOf(registry)));
     for (const { provider, clusterId } of removedRegistries) this.#aggregate.removeRegistry(provider, clusterId);
     if (removedRegistries.length > 0) yield* this.#refreshInSteps();
@@ -205,15 +205,15 @@ export class MeshRegistries {
 
   /** Until the steps finish, the snapshot is unchanged and no other operation may change objects. This applies to all generators below. */
   *loadInSteps(objects: ObjectsByKey): Steps<void> {
-    const now = new Map<string, Config>();
+    const currentObjects = new Map<string, Config>();
     for (const [key, config] of objects) {
-      if (serviceKindSet.has(config.kind)) now.set(key, config);
+      if (serviceKindSet.has(config.kind)) currentObjects.set(key, config);
       yield;
     }
     const removedObjects = [...this.objects.configuredObjects.keys()]
-      .filter((key) => !now.has(key))
+      .filter((key) => !currentObjects.has(key))
       .map((key): KeyedObject => [key, undefined]);
-    yield* this.#runUntilDone(this.#followInSteps([...removedObjects, ...now]));
+    yield* this.#runGuarded(this.#followInSteps([...removedObjects, ...currentObjects]));
   }
 
   apply(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): void {
@@ -223,7 +223,7 @@ export class MeshRegistries {
   *applyInSteps(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): Steps<void> {
     const keys = [...new Set(changes.map(({ key }) => key))];
     const changedKeys = keys.filter((key) => serviceKindSet.has(key.slice(0, key.indexOf('/'))));
-    yield* this.#runUntilDone(this.#followInSteps(changedKeys.map((key): KeyedObject => [key, objects.get(key)])));
+    yield* this.#runGuarded(this.#followInSteps(changedKeys.map((key): KeyedObject => [key, objects.get(key)])));
   }
 
   /** Requires a full push. */
@@ -242,13 +242,13 @@ export class MeshRegistries {
   }
 
   *rebuildInSteps(): Steps<void> {
-    yield* this.#runUntilDone(this.#rebuildRegistries());
+    yield* this.#runGuarded(this.#rebuildRegistries());
   }
 
-  *#runUntilDone(work: Steps<void>): Steps<void> {
+  *#runGuarded(steps: Steps<void>): Steps<void> {
     this.#unfinishedOperations++;
     try {
-      yield* work;
+      yield* steps;
     } finally {
       this.#unfinishedOperations--;
     }
@@ -260,24 +260,24 @@ export class MeshRegistries {
     }
     this.#workloads = [];
     [this.#kubernetes, this.#entries] = this.#objectRegistries();
-    const { changes } = yield* this.objects.updateAll();
+    const { changes } = yield* this.objects.updateAllObjects();
     yield* this.#deliverInSteps(changes);
     yield* this.#refreshInSteps();
   }
 
   takePendingPush(): PendingPush {
-    this.#notified.clear();
+    this.#notifiedNames.clear();
     return this.updates.takePendingPush();
   }
 
   /** Keys of services and endpoints that changed since the last call of {@link onPublished}. */
   get unpublishedKeys(): ReadonlySet<string> {
-    return this.#unpublished;
+    return this.#unpublishedNames;
   }
 
   /** Called when a push context contains {@link snapshot}. */
   onPublished(): void {
-    this.#unpublished.clear();
+    this.#unpublishedNames.clear();
   }
 
   stop(): void {
@@ -289,21 +289,21 @@ export class MeshRegistries {
   }
 
   *#refreshInSteps(): Steps<void> {
-    yield* this.#passingOnWorkloads();
-    let servicesChanged = false;
-    do servicesChanged = (yield* this.#updatingServices()) || servicesChanged;
+    yield* this.#forwardWorkloads();
+    let haveServicesChanged = false;
+    do haveServicesChanged = (yield* this.#updatingServices()) || haveServicesChanged;
     while (this.updates.haveServicesChanged);
     // No yield from here on, so that each registry change is either in the snapshot or pending.
-    for (const key of this.updates.pendingKeys) this.#unpublished.add(key);
+    for (const key of this.updates.pendingKeys) this.#unpublishedNames.add(key);
     const { services, gateways } = this.#snapshot;
-    const now = servicesChanged ? this.#services.items : services;
-    const gatewaysMoved = servicesChanged || this.#haveNamesChanged;
+    const currentServices = haveServicesChanged ? this.#services.services : services;
+    const haveGatewaysChanged = haveServicesChanged || this.#haveNamesChanged;
     this.#haveNamesChanged = false;
     this.#snapshot = {
-      services: now,
+      services: currentServices,
       endpoints: this.#shards.index,
       workloads: this.#aggregate.lookup,
-      gateways: gatewaysMoved ? this.#gateways(now, gateways) : gateways,
+      gateways: haveGatewaysChanged ? this.#gateways(currentServices, gateways) : gateways,
     };
   }
 
@@ -340,9 +340,10 @@ export class MeshRegistries {
   *#deliverInSteps(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
     const kubernetes = changes.filter(({ key }) => kubernetesServiceKinds.has(key.kind));
     const entries = changes.filter(({ key }) => !kubernetesServiceKinds.has(key.kind));
-    if (entries.length > 0) yield* this.#entries.changingObjects(this.#changesOfMembers(entries, kubernetes));
-    else if (kubernetes.some(isNamespace)) yield* this.#entries.changingObjects(this.#changesOfMembers([], kubernetes));
-    if (kubernetes.length > 0) yield* this.#kubernetes.changingObjects(kubernetes);
+    if (entries.length > 0) yield* this.#entries.changeObjectsInSteps(this.#changesOfMembers(entries, kubernetes));
+    else if (kubernetes.some(isNamespace))
+      yield* this.#entries.changeObjectsInSteps(this.#changesOfMembers([], kubernetes));
+    if (kubernetes.length > 0) yield* this.#kubernetes.changeObjectsInSteps(kubernetes);
   }
 
   #changesOfMembers(
@@ -362,24 +363,28 @@ export class MeshRegistries {
     });
   }
 
-  *#passingOnWorkloads(): Steps<void> {
+  *#forwardWorkloads(): Steps<void> {
     if (this.#workloads.length === 0) return;
     const workloads = Map.groupBy(this.#workloads, ({ targetRegistry }) => targetRegistry);
     this.#workloads = [];
-    yield* this.#entries.changingWorkloads((workloads.get('entries') ?? []).map(({ event }) => event));
-    yield* this.#kubernetes.changingWorkloads((workloads.get('kubernetes') ?? []).map(({ event }) => event));
+    yield* this.#entries.changeWorkloadsInSteps((workloads.get('entries') ?? []).map(({ event }) => event));
+    yield* this.#kubernetes.changeWorkloadsInSteps((workloads.get('kubernetes') ?? []).map(({ event }) => event));
   }
 
   #gateways(services: ServiceRegistry['services'], previous: NetworkGateways): NetworkGateways {
     const namedGateways = gatewaysOfNetworks(this.#settings.networks, (host) =>
       services.filter((s) => s.hostname === host),
     );
-    const all = [...this.#aggregate.networkGateways(), ...namedGateways];
-    this.gatewayNames.track(new Set(all.map(({ address }) => address).filter((address) => !isIpAddress(address))));
-    const now = new NetworkGateways(resolvedGateways(all, (name) => this.gatewayNames.addressesOf(name)));
-    if (now.isEqualTo(previous)) return previous;
+    const allGateways = [...this.#aggregate.networkGateways(), ...namedGateways];
+    this.gatewayNames.track(
+      new Set(allGateways.map(({ address }) => address).filter((address) => !isIpAddress(address))),
+    );
+    const currentGateways = new NetworkGateways(
+      resolvedGateways(allGateways, (name) => this.gatewayNames.addressesOf(name)),
+    );
+    if (currentGateways.isEqualTo(previous)) return previous;
     this.updates.configUpdate({ configs: [], forced: true, reason: 'networks' });
-    return now;
+    return currentGateways;
   }
 
   #onNamesChanged(): void {

@@ -12,7 +12,10 @@ export interface ObjectServices {
   services(): Iterable<Service>;
   servicesOf(hostname: string, namespace: string): readonly Service[];
   readonly lookup: ProxyLookup;
-  applying(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<RegistryDelta>;
+  applyInSteps(
+    changes: readonly ConfigObjectChange<Config>[],
+    workloads: readonly WorkloadEvent[],
+  ): Steps<RegistryDelta>;
 }
 
 /** The owner of the objects (a directory, or informers of a cluster) reports changes, which are queued until `run`. */
@@ -40,17 +43,17 @@ export abstract class ObjectRegistry extends ShardRegistry {
 
   /** Changes of one object must be in order. */
   objectsChanged(changes: readonly ConfigObjectChange<Config>[]): void {
-    runToEnd(this.changingObjects(changes));
+    runToEnd(this.changeObjectsInSteps(changes));
   }
 
   /** No other change may be applied until the steps finish. */
-  *changingObjects(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
+  *changeObjectsInSteps(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#applyQueued(changes, []);
     else for (const change of changes) this.#queuedChanges.push(change);
   }
 
   /** Services of this registry can select workloads of other registries. */
-  *changingWorkloads(events: readonly WorkloadEvent[]): Steps<void> {
+  *changeWorkloadsInSteps(events: readonly WorkloadEvent[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#applyQueued([], events);
     else for (const event of events) this.#queuedWorkloads.push(event);
   }
@@ -63,7 +66,7 @@ export abstract class ObjectRegistry extends ShardRegistry {
   }
 
   *#applyQueued(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<void> {
-    const delta = yield* this.#model.applying(changes, workloads);
+    const delta = yield* this.#model.applyInSteps(changes, workloads);
     yield* this.deliverInSteps(delta);
     this.onApplied(delta);
   }

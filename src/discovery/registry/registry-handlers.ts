@@ -11,12 +11,12 @@ export class RegistryHandlers {
   }
 
   appendServiceHandler(handler: ServiceHandler): void {
-    this.#assertNotRun();
+    this.#assertNotRunning();
     this.#services.push(handler);
   }
 
   appendWorkloadHandler(handler: WorkloadHandler): void {
-    this.#assertNotRun();
+    this.#assertNotRunning();
     this.#workloads.push(handler);
   }
 
@@ -37,7 +37,7 @@ export class RegistryHandlers {
     if (this.isRunning) for (const handler of this.#workloads) handler(event);
   }
 
-  #assertNotRun(): void {
+  #assertNotRunning(): void {
     if (this.#state !== 'built') throw new Error('handlers must be added before the registry is run');
   }
 }

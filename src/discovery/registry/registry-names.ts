@@ -9,7 +9,7 @@ const acceptedNames = ['Kubernetes', 'Consul', 'MCP', 'Mock', 'Memory'];
 
 export function registryNames(text: string, warn: (warning: LogWarning) => void): string[] {
   const names = listOf(text);
-  for (const name of new Set(names.filter((item, i) => names.indexOf(item) !== i))) {
+  for (const name of new Set(names.filter((registryName, i) => names.indexOf(registryName) !== i))) {
     warn({ event: 'option.ignored', setting: '--registries', value: name, reason: 'occurs more than once' });
   }
   return [...new Set(names)];
@@ -31,12 +31,12 @@ export function supportedRegistries(names: readonly string[]): RegistryName[] {
       case 'MCP':
         return [];
       default:
-        throw unsupported(name);
+        throw unsupportedError(name);
     }
   });
 }
 
-function unsupported(name: string): ChartpilotError {
+function unsupportedError(name: string): ChartpilotError {
   return new ChartpilotError('FLAG_INVALID', `--registries: service registry ${name} is not supported`, {
     fields: { path: '--registries', got: name },
     hint: `Supported registries: ${acceptedNames.join(', ')}. Use --registries= for none.`,

@@ -202,7 +202,7 @@ describe('a push of registry changes', () => {
         },
       },
     ]);
-    const stop = registries.mesh.run('Kubernetes/remote', { synced() {}, onChanged() {}, failed() {} });
+    const stop = registries.mesh.run('Kubernetes/remote', { onSynced() {}, onChanged() {}, onFailed() {} });
     registries.mesh.refresh();
     const addresses = (): unknown =>
       registries.mesh.snapshot.endpoints
@@ -212,7 +212,7 @@ describe('a push of registry changes', () => {
     expect(addresses()).toEqual(['1.1.1.1', '9.9.9.9']);
     registries.mesh.takePendingPush();
     stop();
-    registries.mesh.keepOnlyRegistries(
+    registries.mesh.removeOtherRegistries(
       withdraw.map(({ registry }) => registry).filter((name) => name !== 'Kubernetes/remote'),
     );
     expect(registries.mesh.takePendingPush().forced).toBe(true);

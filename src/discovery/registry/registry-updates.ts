@@ -21,7 +21,7 @@ export class RegistryUpdates implements XdsUpdater {
   readonly #proxies = new Set<string>();
   readonly #reasons = new Map<RegistryPush['reason'], number>();
   #isForced = false;
-  #servicesChanged = new Map<string, ServiceName>();
+  #changedServices = new Map<string, ServiceName>();
   #allServicesChanged = false;
 
   /** @param registries the merged registries that use this updater. Called for each change. */
@@ -47,7 +47,7 @@ export class RegistryUpdates implements XdsUpdater {
   svcUpdate(shard: ShardKey, service: ServiceName, event: ServiceEvent['event']): void {
     if (event === 'delete') this.#shards.deleteService(shard, service);
     const { hostname, namespace } = service;
-    this.#servicesChanged.set(`${namespace}/${hostname}`, { hostname, namespace });
+    this.#changedServices.set(`${namespace}/${hostname}`, { hostname, namespace });
     this.configUpdate({ configs: [serviceKey(service)], reason: 'service' });
   }
 
@@ -68,19 +68,19 @@ export class RegistryUpdates implements XdsUpdater {
     this.configUpdate({ configs: [], forced: true, reason: 'cluster' });
   }
 
-  pruneShard(shard: ShardKey, isKept: (service: ServiceName) => boolean): void {
-    this.#shards.pruneShard(shard, isKept);
+  pruneShard(shard: ShardKey, isServiceKept: (service: ServiceName) => boolean): void {
+    this.#shards.pruneShard(shard, isServiceKept);
   }
 
   get haveServicesChanged(): boolean {
-    return this.#allServicesChanged || this.#servicesChanged.size > 0;
+    return this.#allServicesChanged || this.#changedServices.size > 0;
   }
 
   /** `all` if the changed services are unknown. */
   takeServicesChanged(): readonly ServiceName[] | 'all' {
-    const changedServices = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];
+    const changedServices = this.#allServicesChanged ? 'all' : [...this.#changedServices.values()];
     this.#allServicesChanged = false;
-    this.#servicesChanged = new Map();
+    this.#changedServices = new Map();
     return changedServices;
   }
 
@@ -97,7 +97,8 @@ export class RegistryUpdates implements XdsUpdater {
       reasons: new Map(this.#reasons),
     };
     this.#isForced = false;
-    for (const collected of [this.#services, this.#endpoints, this.#proxies, this.#reasons]) collected.clear();
+    for (const pendingCollection of [this.#services, this.#endpoints, this.#proxies, this.#reasons])
+      pendingCollection.clear();
     return pending;
   }
 }

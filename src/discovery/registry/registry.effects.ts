@@ -15,9 +15,9 @@ function runRegistry(registries: MeshRegistries) {
     };
     try {
       return registries.run(registry, {
-        synced: () => sendBack({ type: 'registry.synced', registry }),
+        onSynced: () => sendBack({ type: 'registry.synced', registry }),
         onChanged: () => sendBack({ type: 'registry.changed', registry }),
-        failed: onFailed,
+        onFailed: onFailed,
       });
     } catch (error) {
       onFailed(error);

@@ -52,9 +52,9 @@ export interface Controller {
 /** Changes of content are reported to the registry's updater instead. */
 export interface RegistryEvents {
   /** All initial content was delivered, and `hasSynced()` is true. */
-  synced(): void;
+  onSynced(): void;
   /** The registry failed. It is stopped, and created again after a delay. Its delivered content still applies. */
-  failed(error: unknown): void;
+  onFailed(error: unknown): void;
 }
 
 export type Registry = ServiceDiscovery & Controller;
@@ -111,5 +111,5 @@ export interface XdsUpdater {
   proxyUpdate(clusterId: string, address: string): void;
   removeShard(shard: ShardKey): void;
   /** Does not push. */
-  pruneShard(shard: ShardKey, keep: (service: ServiceName) => boolean): void;
+  pruneShard(shard: ShardKey, shouldKeep: (service: ServiceName) => boolean): void;
 }

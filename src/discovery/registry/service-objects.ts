@@ -39,7 +39,7 @@ export interface ServiceObjectReport {
   readonly limits: readonly (readonly [key: string, limited: LimitedObject | undefined])[];
 }
 
-type Limited = ReadonlyMap<string, LimitedObject>;
+type LimitedByKey = ReadonlyMap<string, LimitedObject>;
 
 export class ServiceObjects {
   readonly #options: ServiceObjectsOptions;
@@ -47,8 +47,8 @@ export class ServiceObjects {
   #budget: EndpointBudget;
   readonly #configuredObjects = new Map<string, Config>();
   #hasUpdated = false;
-  #limitedEntries: Limited = new Map();
-  #reportedLimits: Limited = this.#limitedEntries;
+  #limitedEntries: LimitedByKey = new Map();
+  #reportedLimits: LimitedByKey = this.#limitedEntries;
   #problems: ConfigProblem[] = [];
   #recoveredObjects: string[] = [];
   #clusterEvents: ObjectEvent[] = [];
@@ -117,19 +117,19 @@ export class ServiceObjects {
     return yield* this.#limitInSteps(changedObjects, events);
   }
 
-  *updateAll(): Steps<ObjectsUpdate> {
+  *updateAllObjects(): Steps<ObjectsUpdate> {
     if (!this.#hasUpdated) return { changes: [], events: [] };
     const { cluster } = this.#options;
-    const movedObjects = new Map<string, Config | undefined>();
-    for (const key of this.#limitedEntries.keys()) movedObjects.set(key, undefined);
+    const changedObjects = new Map<string, Config | undefined>();
+    for (const key of this.#limitedEntries.keys()) changedObjects.set(key, undefined);
     for (const config of cluster === undefined ? [] : yield* cluster.readAll())
-      movedObjects.set(configKeyText(config), config);
-    for (const [key, config] of this.#configuredObjects) movedObjects.set(key, config);
+      changedObjects.set(configKeyText(config), config);
+    for (const [key, config] of this.#configuredObjects) changedObjects.set(key, config);
     this.#budget = this.#newBudget();
-    return yield* this.#limitInSteps(movedObjects, []);
+    return yield* this.#limitInSteps(changedObjects, []);
   }
 
-  takeReport(): ServiceObjectReport {
+  drainReport(): ServiceObjectReport {
     const limits = [...changedLimits(this.#reportedLimits, this.#limitedEntries)];
     const report = {
       problems: [
@@ -145,18 +145,23 @@ export class ServiceObjects {
     return report;
   }
 
-  *#limitInSteps(movedObjects: Map<string, Config | undefined>, events: readonly ObjectEvent[]): Steps<ObjectsUpdate> {
+  *#limitInSteps(
+    changedObjects: Map<string, Config | undefined>,
+    events: readonly ObjectEvent[],
+  ): Steps<ObjectsUpdate> {
     const configBeforeLimit = (key: string): Config | undefined =>
-      movedObjects.has(key) ? movedObjects.get(key) : (this.#configuredObjects.get(key) ?? this.#clusterObject(key));
+      changedObjects.has(key)
+        ? changedObjects.get(key)
+        : (this.#configuredObjects.get(key) ?? this.#clusterObject(key));
     const { limitedByKey, changedKeys } = yield* this.#budget.limitInSteps(
-      movedObjects.keys(),
+      changedObjects.keys(),
       configBeforeLimit,
       {},
       this.#limitedEntries,
     );
-    for (const key of changedKeys) if (!movedObjects.has(key)) movedObjects.set(key, configBeforeLimit(key));
+    for (const key of changedKeys) if (!changedObjects.has(key)) changedObjects.set(key, configBeforeLimit(key));
     const changes: ConfigObjectChange<Config>[] = [];
-    for (const [key, current] of movedObjects) {
+    for (const [key, current] of changedObjects) {
       const limitedEntry = limitedByKey.get(key);
       changes.push({
         key: parseConfigKey(key),
@@ -179,10 +184,13 @@ export class ServiceObjects {
   }
 }
 
-function* changedLimits(previous: Limited, now: Limited): Generator<readonly [string, LimitedObject | undefined]> {
-  if (previous === now) return;
-  for (const key of new Set([...previous.keys(), ...now.keys()]))
-    if (previous.get(key) !== now.get(key)) yield [key, now.get(key)];
+function* changedLimits(
+  previous: LimitedByKey,
+  current: LimitedByKey,
+): Generator<readonly [string, LimitedObject | undefined]> {
+  if (previous === current) return;
+  for (const key of new Set([...previous.keys(), ...current.keys()]))
+    if (previous.get(key) !== current.get(key)) yield [key, current.get(key)];
 }
 
 function eventOf(previous: Config | undefined, current: Config | undefined): ObjectEvent['event'] {

@@ -6,7 +6,7 @@ import type { MeshRegistries } from './mesh-registries.ts';
 import { registryWithEffects } from './registry.effects.ts';
 import type { RegistryOffers } from './registry.ts';
 
-const none: RegistryOffers = (onOffers) => {
+const noOffers: RegistryOffers = (onOffers) => {
   onOffers([]);
   return () => {};
 };
@@ -37,7 +37,7 @@ export function serviceRegistryWithEffects(state: RegistryState, offers?: Regist
 }
 
 /** Also reports changes of the watched cluster and of gateway addresses. */
-function listRegistries(state: RegistryState, offers: RegistryOffers = none) {
+function listRegistries(state: RegistryState, offers: RegistryOffers = noOffers) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     let isStopped = false;
     state.registries.objects.onClusterChanged(() => {

@@ -31,7 +31,7 @@ describe('ServicesByAge', () => {
           servicesByName.set(hostname, now);
           services.setNamed({ hostname, namespace }, now);
           const sortedServices = [...servicesByName.values()].flat().sort(compareServiceAge);
-          expect(services.items.map((one) => sortedServices.indexOf(one))).toEqual(sortedServices.map((_, i) => i));
+          expect(services.services.map((one) => sortedServices.indexOf(one))).toEqual(sortedServices.map((_, i) => i));
         }
       }),
     );

@@ -16,7 +16,7 @@ export class ServicesByAge {
   }
 
   /** Returns the same array until a service changes. */
-  get items(): readonly Service[] {
+  get services(): readonly Service[] {
     return this.#list.items;
   }
 

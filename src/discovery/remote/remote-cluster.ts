@@ -9,7 +9,7 @@ import { resourceOf } from '../kubernetes/api-resource.ts';
 import { InformerEffects, nameOf } from '../kubernetes/api-server.effects.ts';
 import { OutageLog } from '../kubernetes/outage-log.ts';
 import { StoredObjects } from '../kubernetes/readers/stored-objects.ts';
-import { RefusedObjectLog } from '../kubernetes/store/refused-object-log.ts';
+import { RejectedObjectLog } from '../kubernetes/store/refused-object-log.ts';
 import { defaultSelection } from '../kubernetes/store/usual-selection.ts';
 import { Http2ApiServer } from '../kubernetes/transport/http2-api-server.ts';
 import { KubernetesRegistry } from '../registry/kubernetes-registry.ts';
@@ -38,7 +38,7 @@ export class RemoteCluster {
   readonly #serialWork = new SerialQueue();
   readonly #fault: (error: unknown) => void;
   #isReadPending = false;
-  #hasRead = false;
+  #hasReadOnce = false;
   #isSynced = false;
   #isClosed = false;
   readonly #outage: OutageLog;
@@ -54,10 +54,12 @@ export class RemoteCluster {
     this.#fault = (error) => report(error, { cluster });
     // The name contains cluster and revision, so that it is unique among all servers.
     const name = (kind: KindName): ResourceName => `${cluster}/${revision}/${nameOf(resourceOf(kind))}`;
-    const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', { cluster, ...fields }));
+    const rejectedObjectLog = new RejectedObjectLog((fields) =>
+      log.warn('object.limitExceeded', { cluster, ...fields }),
+    );
     this.informers = new InformerEffects({
       server: this.api,
-      onRejected: (kind, key, reason) => refusals.report(kind, key, reason),
+      onRejected: (kind, key, reason) => rejectedObjectLog.report(kind, key, reason),
       kinds: followedKinds.map((kind) => {
         const resource = resourceOf(kind);
         return { resource, name: name(kind), selection: defaultSelection(resource) };
@@ -69,10 +71,10 @@ export class RemoteCluster {
     });
     const { informers } = this;
     this.#objects = new StoredObjects({ address: `k8s://${cluster}`, informers, kinds: followedKinds, nameOf: name });
-    this.#objects.onChanged(() => this.#readSoon());
+    this.#objects.onChanged(() => this.#scheduleRead());
     this.#listedPromise = Promise.all(followedKinds.map((kind) => informers.waitForFirstSet(name(kind))));
     // Required for an empty cluster, which reports no change.
-    this.#readSoon();
+    this.#scheduleRead();
   }
 
   get namedCluster(): NamedCluster {
@@ -116,25 +118,25 @@ export class RemoteCluster {
     this.#runSerially(async () => {
       this.#registries.add(registry);
       if (!this.#isSynced) return;
-      if (this.#hasRead) {
+      if (this.#hasReadOnce) {
         const workTurns = new Turns();
-        const all = await workTurns.through(this.#objects.readAll());
-        await workTurns.through(
-          registry.changingObjects(all.map((current) => ({ key: configKeyOf(current), current }))),
+        const allUpdates = await workTurns.runSteps(this.#objects.readAll());
+        await workTurns.runSteps(
+          registry.changeObjectsInSteps(allUpdates.map((current) => ({ key: configKeyOf(current), current }))),
         );
-      } else await this.#read();
+      } else await this.#readObjects();
       registry.complete();
     });
   }
 
-  #readSoon(): void {
+  #scheduleRead(): void {
     if (this.#isReadPending || this.#isClosed) return;
     this.#isReadPending = true;
     // Waits without limit for a cluster that does not respond. Registries that are added in the meantime wait too.
     void this.#listedPromise.then(() =>
       this.#runSerially(async () => {
         this.#isReadPending = false;
-        if (this.#registries.size > 0) await this.#read();
+        if (this.#registries.size > 0) await this.#readObjects();
         if (this.#isSynced) return;
         this.#isSynced = true;
         for (const registry of this.#registries) registry.complete();
@@ -144,20 +146,20 @@ export class RemoteCluster {
   }
 
   /** Called only if there is a registry. The first registry receives all objects in its first read. */
-  async #read(): Promise<void> {
-    this.#hasRead = true;
+  async #readObjects(): Promise<void> {
+    this.#hasReadOnce = true;
     const { namedCluster, log } = this.#options;
     const [registry] = this.#registries;
-    const objectsReading = await new Turns().through(this.#objects.readInSteps((key) => registry?.objectOf(key)));
+    const objectsReading = await new Turns().runSteps(this.#objects.readInSteps((key) => registry?.objectOf(key)));
     for (const { object, field, message } of objectsReading.problems) {
       log.warn('remoteCluster.objectInvalid', { cluster: namedCluster.cluster, object, field, reason: message });
     }
     const changes = objectsReading.changes.map(({ key, current }) => ({ key: parseConfigKey(key), current }));
-    for (const registry of this.#registries) await new Turns().through(registry.changingObjects(changes));
+    for (const registry of this.#registries) await new Turns().runSteps(registry.changeObjectsInSteps(changes));
   }
 
-  #runSerially(work: () => Promise<void>): void {
-    this.#serialWork.do(async () => (this.#isClosed ? undefined : work())).catch(this.#fault);
+  #runSerially(task: () => Promise<void>): void {
+    this.#serialWork.run(async () => (this.#isClosed ? undefined : task())).catch(this.#fault);
   }
 }
 

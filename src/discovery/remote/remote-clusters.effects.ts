@@ -17,8 +17,8 @@ import { type NamedCluster, namedClusters } from './remote-secrets.ts';
 
 export interface RemoteSecrets {
   readonly store: ObjectStore;
-  /** @param changed also called when the Secrets are first known */
-  onChanged(changed: () => void): void;
+  /** @param onChanged also called when the Secrets are first known */
+  onChanged(onChanged: () => void): void;
 }
 
 export interface RemoteClustersOptions {
@@ -29,7 +29,7 @@ export interface RemoteClustersOptions {
   readonly log: Logger;
 }
 
-const maxNamed = 4;
+const maxNamedClusters = 4;
 
 export class RemoteClusters {
   readonly #options: RemoteClustersOptions;
@@ -92,9 +92,9 @@ export class RemoteClusters {
     const unsyncedTexts = [...this.#clusters.values()]
       .map((cluster) => cluster.unsyncedText)
       .filter((text) => text !== '');
-    const omittedCount = unsyncedTexts.length - maxNamed;
+    const omittedCount = unsyncedTexts.length - maxNamedClusters;
     return [
-      ...unsyncedTexts.slice(0, maxNamed),
+      ...unsyncedTexts.slice(0, maxNamedClusters),
       ...(omittedCount > 0 ? [`${omittedCount} other remote clusters`] : []),
     ].join(', ');
   }
@@ -121,7 +121,7 @@ export class RemoteClusters {
   }
 
   /** Recreates registries whose options changed. */
-  settingsChanged(): void {
+  onSettingsChanged(): void {
     if (this.#settings !== undefined) this.#offerRegistries();
   }
 
@@ -170,11 +170,11 @@ export class RemoteClusters {
     const existingCluster = [...this.#clusters.values()].find((remoteCluster) => remoteCluster.revision === revision);
     if (existingCluster !== undefined) return existingCluster;
     const { settings, log } = this.#options;
-    const synced = (): void => {
+    const onSynced = (): void => {
       log.info('remoteCluster.synced', { cluster: namedCluster.cluster });
       this.#sendEvent?.({ type: 'cluster.synced', cluster: namedCluster.cluster, revision });
     };
-    const remote = new RemoteCluster({ namedCluster, revision, settings, onSynced: synced, log });
+    const remote = new RemoteCluster({ namedCluster, revision, settings, onSynced: onSynced, log });
     this.#clusters.set(remote.server, remote);
     for (const resource of remote.informers.resources) this.#clustersByResource.set(resource, remote);
     return remote;

@@ -32,7 +32,7 @@ export const maxKubeconfigBytes = 128 * 1024;
 /** @param secrets in any order. If several define a cluster, the first by name applies. */
 export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: string): NamedClusters {
   const clusters = new Map<string, NamedCluster>();
-  const refusedNames = new Set<string>();
+  const rejectedNames = new Set<string>();
   const problems: string[] = [];
   const locationsByCluster = new Map<string, string>();
   for (const secret of [...secrets].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))) {
@@ -50,13 +50,13 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
         try {
           clusters.set(cluster, namedCluster({ cluster, secret: keyOf(secret), location }, data[cluster]));
         } catch (error) {
-          refusedNames.add(cluster);
+          rejectedNames.add(cluster);
           reject(messageOf(error).replace(`${location}: `, ''));
         }
       }
     }
   }
-  return { clusters, rejectedIds: refusedNames, problems };
+  return { clusters, rejectedIds: rejectedNames, problems };
 }
 
 /** @throws Error without any value of the kubeconfig */

@@ -16,7 +16,7 @@ export class SecretAccess implements SecretReaders {
   /** Proxies that request Secrets, by namespace and account. */
   readonly #proxies = new Map<string, Map<string, number>>();
   #count = 0;
-  #toReview: ReadonlySet<string> = new Set();
+  #accountsToReview: ReadonlySet<string> = new Set();
   readonly #allowedAccounts = new Set<string>();
   readonly #reviewedAccounts = new Set<string>();
   readonly #watchers = new Set<(accounts: string[]) => void>();
@@ -39,13 +39,13 @@ export class SecretAccess implements SecretReaders {
       }
       this.#updateToReview();
     }
-    const [allowed, reviewed] = [this.#allowedAccounts, this.#reviewedAccounts];
+    const [allowedAccounts, reviewedAccounts] = [this.#allowedAccounts, this.#reviewedAccounts];
     return {
       get isDecided() {
-        return reviewed.has(account);
+        return reviewedAccounts.has(account);
       },
       get isAllowed() {
-        return allowed.has(account);
+        return allowedAccounts.has(account);
       },
       stopReading: () => this.#removeProxy(account),
     };
@@ -54,13 +54,13 @@ export class SecretAccess implements SecretReaders {
   /** Reports the accounts immediately and when they change. */
   watch(onChanged: (accounts: string[]) => void): () => void {
     this.#watchers.add(onChanged);
-    if (this.#toReview.size > 0) onChanged([...this.#toReview]);
+    if (this.#accountsToReview.size > 0) onChanged([...this.#accountsToReview]);
     return () => void this.#watchers.delete(onChanged);
   }
 
-  setAllowed(account: string, allowed: boolean): void {
-    if (this.#toReview.has(account)) this.#reviewedAccounts.add(account);
-    if (allowed && this.#toReview.has(account)) this.#allowedAccounts.add(account);
+  setAllowed(account: string, isAllowed: boolean): void {
+    if (this.#accountsToReview.has(account)) this.#reviewedAccounts.add(account);
+    if (isAllowed && this.#accountsToReview.has(account)) this.#allowedAccounts.add(account);
     else this.#allowedAccounts.delete(account);
   }
 
@@ -74,8 +74,8 @@ export class SecretAccess implements SecretReaders {
     };
     const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
     try {
-      const order = { method: 'POST', resource: subjectAccessReviews, body, timeoutMs: responseMs } as const;
-      const { status } = await this.#server.request(order, signal);
+      const reviewRequest = { method: 'POST', resource: subjectAccessReviews, body, timeoutMs: responseMs } as const;
+      const { status } = await this.#server.request(reviewRequest, signal);
       const { allowed, denied } = isObject(status) ? status : {};
       return { outcome: 'answered', allowed: allowed === true && denied !== true };
     } catch (error) {
@@ -84,10 +84,10 @@ export class SecretAccess implements SecretReaders {
   }
 
   #updateToReview(): void {
-    this.#toReview = new Set(selectFairly([...this.#proxies.values()].slice(0, maxAccounts)));
+    this.#accountsToReview = new Set(selectFairly([...this.#proxies.values()].slice(0, maxAccounts)));
     for (const accounts of [this.#allowedAccounts, this.#reviewedAccounts])
-      for (const account of accounts) if (!this.#toReview.has(account)) accounts.delete(account);
-    for (const notifyWatcher of this.#watchers) notifyWatcher([...this.#toReview]);
+      for (const account of accounts) if (!this.#accountsToReview.has(account)) accounts.delete(account);
+    for (const notifyWatcher of this.#watchers) notifyWatcher([...this.#accountsToReview]);
   }
 
   #removeProxy(account: string): void {

@@ -48,8 +48,8 @@ export class BodyBudget {
 
   #addBytes(address: string, bytes: number): void {
     this.#bytes += bytes;
-    const heldBytes = (this.#bytesByAddress.get(address) ?? 0) + bytes;
-    if (heldBytes === 0) this.#bytesByAddress.delete(address);
-    else this.#bytesByAddress.set(address, heldBytes);
+    const bufferedBytes = (this.#bytesByAddress.get(address) ?? 0) + bytes;
+    if (bufferedBytes === 0) this.#bytesByAddress.delete(address);
+    else this.#bytesByAddress.set(address, bufferedBytes);
   }
 }

@@ -20,7 +20,7 @@ export interface InjectionCluster {
   readonly configurations: () => Iterable<KubernetesObject>;
   readonly namespace: (name: string) => Pick<ObjectMeta, 'labels' | 'annotations'> | undefined;
   readonly kubelets: () => Iterable<readonly [node: string, version: string]>;
-  readonly onChanged: (changed: () => void) => void;
+  readonly onChanged: (onChanged: () => void) => void;
 }
 
 export interface InjectingConfigurationsOptions {
@@ -38,7 +38,7 @@ export class InjectingConfigurations {
 
   constructor(options: InjectingConfigurationsOptions) {
     this.#options = options;
-    options.source.onChanged(() => this.#read());
+    options.source.onChanged(() => this.#readConfigurations());
   }
 
   /** The content of `/debug/inject`. */
@@ -61,7 +61,7 @@ export class InjectingConfigurations {
     );
   }
 
-  #read(): void {
+  #readConfigurations(): void {
     const { source, log } = this.#options;
     this.#configurations = [...source.configurations()].flatMap(injectingConfiguration);
     const overlaps = overlapsOf(this.#configurations);

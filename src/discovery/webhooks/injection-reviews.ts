@@ -36,8 +36,8 @@ export class InjectionReviews {
       this.#repeatedLines.warn('unavailable', 'injection.unavailable', { reason: injector.left });
       return unavailableReview(readReview(body) ?? noRequest, `sidecar injection is unavailable: ${injector.left}`);
     }
-    const { review, outcome, pod, reason } = await withGoTemplates(injector.right, (ready) =>
-      reviewInjection(body, ready, addedEnvironment),
+    const { review, outcome, pod, reason } = await withGoTemplates(injector.right, (readyInjector) =>
+      reviewInjection(body, readyInjector, addedEnvironment),
     );
     this.#count(outcome);
     if (outcome === 'rejected') this.#repeatedLines.warn(`rejected ${pod}`, 'injection.rejected', { pod, reason });

@@ -3,7 +3,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { decodeInjectionConfig, decodeWrittenValues } from '../../injection/settings.decode.ts';
 import { defaultInjectionConfig, type InjectionSettings } from '../../injection/settings.ts';
 import type { FieldError } from '../../model/fields/decode.ts';
-import { missing } from '../../model/fields/violation.ts';
+import { missingValue } from '../../model/fields/violation.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 
@@ -13,7 +13,7 @@ export interface InjectorConfigMap {
   /** `undefined` if the ConfigMap does not exist. */
   readonly readData: () => unknown;
   readonly firstList: Promise<void>;
-  readonly onChanged: (changed: () => void) => void;
+  readonly onChanged: (onChanged: () => void) => void;
 }
 
 export interface InjectorSettingsOptions {
@@ -28,7 +28,7 @@ export class InjectorSettings {
   #settings: InjectionSettings | undefined;
   #problem: string;
   /** Last read content, so that unchanged content is not logged again. */
-  #read: string | undefined;
+  #lastReadText: string | undefined;
 
   constructor(options: InjectorSettingsOptions) {
     this.#options = options;
@@ -45,11 +45,11 @@ export class InjectorSettings {
   #watchSettings(): void {
     const { configMap } = this.#options;
     const data = configMap.readData();
-    const read = JSON.stringify(data) ?? 'absent';
-    if (read === this.#read) return;
-    this.#read = read;
+    const currentText = JSON.stringify(data) ?? 'absent';
+    if (currentText === this.#lastReadText) return;
+    this.#lastReadText = currentText;
     if (data === undefined) this.#onRemoved();
-    else this.#adopt(isObject(data) ? data : {});
+    else this.#applySettings(isObject(data) ? data : {});
   }
 
   /** Reviews fail without settings, because pods without a sidecar would bypass the mesh. */
@@ -60,7 +60,7 @@ export class InjectorSettings {
     log.info('injection.settingsMissing', { configMap: configMap.location });
   }
 
-  #adopt(data: Readonly<Record<string, unknown>>): void {
+  #applySettings(data: Readonly<Record<string, unknown>>): void {
     const { configMap, revision, log } = this.#options;
     const config =
       data.config === undefined
@@ -68,7 +68,7 @@ export class InjectorSettings {
         : decodeInjectionConfig(String(data.config));
     const values =
       data.values === undefined
-        ? E.left<FieldError[]>([{ path: '', ...missing() }])
+        ? E.left<FieldError[]>([{ path: '', ...missingValue() }])
         : decodeWrittenValues(String(data.values));
     const errors = [
       ...(E.isLeft(config) ? config.left.map((error) => ({ key: 'config', error })) : []),

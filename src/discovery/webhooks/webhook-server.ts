@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import type { TlsOptions } from 'node:tls';
 import { environmentOfPath } from '../../injection/admission-review.ts';
 import type { Texts } from '../../injection/pod/pod.ts';
-import { isNestedDeeper } from '../../model/config/nesting.ts';
+import { isNestedDeeperThan } from '../../model/config/nesting.ts';
 import type { HttpLimits } from '../../runtime/fences/http-fence.ts';
 import { createFencedTlsServer } from '../../runtime/fences/https-fence.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
@@ -20,7 +20,7 @@ export interface Webhooks {
 export interface WebhookServerOptions {
   readonly address: ListenAddress;
   /** Calls back immediately and when the options change. */
-  readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
+  readonly followTls: (onChanged: (options: TlsOptions) => void) => () => void;
   readonly webhooks: Webhooks;
   readonly counts: WebhookServerCounts;
   readonly onFailed: (error: unknown) => void;
@@ -73,7 +73,7 @@ export class WebhookServer {
   /** @returns address and port. If the port cannot be opened, closes the socket and rejects. */
   async open(): Promise<string> {
     const { address, followTls, onFailed } = this.#options;
-    this.#stopFollowing = followTls((tls) => this.#use(tls));
+    this.#stopFollowing = followTls((tls) => this.#applyTls(tls));
     const server = this.#server!;
     try {
       server.listen({ port: address.port, ...(address.host !== '' && { host: address.host }) });
@@ -92,7 +92,7 @@ export class WebhookServer {
     this.#server?.closeAllConnections();
   }
 
-  #use({ requestCert: _, ca: __, ...tls }: TlsOptions): void {
+  #applyTls({ requestCert: _, ca: __, ...tls }: TlsOptions): void {
     if (this.#server === undefined) {
       this.#server = createFencedTlsServer(tls, (request, response, url) => this.#serve(request, response, url), {
         limits: this.#limits,
@@ -108,23 +108,24 @@ export class WebhookServer {
     }
     const webhook = this.#webhookOf(pathname);
     if (webhook === undefined) {
-      this.#refuse(response, 404, 'unknown path: use /inject or /validate\n');
+      this.#sendRejection(response, 404, 'unknown path: use /inject or /validate\n');
       return;
     }
     if (request.method !== 'POST') {
       response.setHeader('allow', 'POST');
-      this.#refuse(response, 405, 'use POST\n');
+      this.#sendRejection(response, 405, 'use POST\n');
       return;
     }
     if (request.headers['content-type'] !== 'application/json') {
-      this.#refuse(response, 415, 'content-type must be application/json\n');
+      this.#sendRejection(response, 415, 'content-type must be application/json\n');
       return;
     }
     const body = await this.#bodies.read(request);
     if (body === undefined) return;
-    if (body === 413) this.#refuse(response, body, `the body must have at most ${this.#limits.maxBodyBytes} bytes\n`);
-    else if (body === 503) this.#refuse(response, body, 'too many requests at the same time\n');
-    else if (body.length === 0) this.#refuse(response, 400, 'the body must not be empty\n');
+    if (body === 413)
+      this.#sendRejection(response, body, `the body must have at most ${this.#limits.maxBodyBytes} bytes\n`);
+    else if (body === 503) this.#sendRejection(response, body, 'too many requests at the same time\n');
+    else if (body.length === 0) this.#sendRejection(response, 400, 'the body must not be empty\n');
     // Sent as bytes, because texts of objects must not be escaped for terminals.
     else send(response, 200, 'application/json', Buffer.from(JSON.stringify(await webhook(parseBody(body)))));
   }
@@ -135,7 +136,7 @@ export class WebhookServer {
     return environment === undefined ? undefined : (body) => this.#options.webhooks.inject(body, environment);
   }
 
-  #refuse(response: ServerResponse, status: number, text: string): void {
+  #sendRejection(response: ServerResponse, status: number, text: string): void {
     this.#options.counts.recordRejection(status);
     // Closes the connection, because the rest of the body is not read.
     response.setHeader('connection', 'close');
@@ -146,7 +147,7 @@ export class WebhookServer {
 function parseBody(body: Buffer): unknown {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
-    return isNestedDeeper(value, maxNesting) ? undefined : value;
+    return isNestedDeeperThan(value, maxNesting) ? undefined : value;
   } catch {
     return undefined;
   }

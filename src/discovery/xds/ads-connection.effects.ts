@@ -24,14 +24,14 @@ export function adsConnectionWithEffects({
       stream: fromCallback<StreamOrder, { connection: number }>(({ input: { connection }, receive, sendBack }) => {
         const stream = streamOf(connection);
         receive((order) => stream.execute(order));
-        stream.open({
+        stream.start({
           report: (report) => {
             sendBack(report);
             if (report.type === 'node.accepted') onJoined(stream, report.node);
           },
-          pushed: (order) => onPushed(connection, order),
-          responded: () => onResponded(connection),
-          acknowledged: () => onAcknowledged(connection),
+          onPushed: (order) => onPushed(connection, order),
+          onResponded: () => onResponded(connection),
+          onAcknowledged: () => onAcknowledged(connection),
         });
         return () => stream.dispose();
       }),

@@ -57,7 +57,7 @@ export interface AdsObserver {
   /** `pilot_xds_given_up_clusters`. */
   clustersGivenUp?(change: number): void;
   /** `pilot_xds_refused_connections_total`. */
-  connectionRefused?(why: ConnectionRefusal): void;
+  connectionRefused?(reason: ConnectionRefusal): void;
   /** `pilot_xds_held_off_total`. */
   addressHeldOff?(): void;
   /** `pilot_xds_waiting_clients`, `pilot_xds_admission_slots`. */

@@ -12,7 +12,7 @@ import type { CallPeer } from './access/authenticator.ts';
 import type { AddressPace } from './admission/address-pace.ts';
 import { type ConnectionInjector, createInjector, type SessionLimits } from './admission/grpc-http2.ts';
 import type { KnownNodes } from './admission/known-nodes.ts';
-import { firstStreams } from './admission/session-pace.ts';
+import { initialStreams } from './admission/session-pace.ts';
 import { smallPiecesInterceptor } from './admission/small-pieces.ts';
 import {
   type ConnectionRefusal,
@@ -27,22 +27,22 @@ import { openPort, portOf } from './port-listeners.ts';
 import { type AdsCall, peerOf } from './stream/ads-transport.ts';
 import { plaintextSecurity, type StreamKind, type StreamSecurity } from './stream/incoming-stream.ts';
 
-export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity) => void;
+export type AcceptCall = (call: AdsCall, kind: StreamKind, security: StreamSecurity) => void;
 
 export interface UnaryService {
   readonly method: MethodDefinition<Buffer, Buffer>;
-  /** @param known called when the client is identified */
+  /** @param onIdentified called when the client is identified */
   handle(
     call: ServerUnaryCall<Buffer, Buffer>,
     peer: CallPeer,
-    known: () => void,
+    onIdentified: () => void,
     respond: sendUnaryData<Buffer>,
   ): void;
 }
 
 export interface RefusalListener {
-  refused(why: ConnectionRefusal): void;
-  throttled(address: string, forMs: number): void;
+  onRefused(reason: ConnectionRefusal): void;
+  onThrottled(address: string, durationMs: number): void;
 }
 
 interface Injectors {
@@ -57,8 +57,8 @@ interface Ports {
   injectors: Injectors | undefined;
 }
 
-const normal: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 250, resetsPerSecond: 250 };
-const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 20, resetsPerSecond: 5 };
+const normal: SessionLimits = { maxConcurrentStreams: initialStreams, resetBurst: 250, resetsPerSecond: 250 };
+const suspect: SessionLimits = { maxConcurrentStreams: initialStreams, resetBurst: 20, resetsPerSecond: 5 };
 
 export interface AdsPortsOptions {
   readonly pace: AddressPace;
@@ -78,7 +78,7 @@ export class AdsPorts {
   constructor(
     limits: AdsLimits,
     streamSecurity: StreamSecurity,
-    accept: Accept,
+    acceptCall: AcceptCall,
     { pace, knownNodes, listener, setUp, unary }: AdsPortsOptions,
   ) {
     this.#maxStreams = maxStreamsOf(limits);
@@ -87,13 +87,13 @@ export class AdsPorts {
     const newPorts = (security: StreamSecurity): Ports => {
       const server = new Server({ ...channelOptions(limits), interceptors: [smallPiecesInterceptor] });
       const handlers = xdsMethods.map(
-        (kind) => [kind.path, (call: AdsCall): void => accept(call, kind, security)] as const,
+        (kind) => [kind.path, (call: AdsCall): void => acceptCall(call, kind, security)] as const,
       );
       server.addService(xdsService, Object.fromEntries(handlers));
       if (unary !== undefined && security.isSecure) {
         server.addService({ unary: unary.method }, { unary: this.#unaryHandler(unary, security) });
       }
-      const unidentified = new UnidentifiedConnections({
+      const unidentifiedConnections = new UnidentifiedConnections({
         limits: unidentifiedOptions,
         bounds,
         pace,
@@ -101,13 +101,13 @@ export class AdsPorts {
         isSecure: security.isSecure,
         maxStreams: this.#maxStreams,
         setUp,
-        reportRefusal: (reason) => listener.refused(reason),
+        reportRefusal: (reason) => listener.onRefused(reason),
         onThrottled: (address, forMs) => {
-          listener.throttled(address, forMs);
-          for (const { unidentified: all } of this.#allPorts) all.closeBusy(address);
+          listener.onThrottled(address, forMs);
+          for (const { unidentified: all } of this.#allPorts) all.closeBusyConnections(address);
         },
       });
-      return { server, unidentified, injectors: undefined };
+      return { server, unidentified: unidentifiedConnections, injectors: undefined };
     };
     this.#ports = { plaintext: newPorts(plaintextSecurity), secure: newPorts(streamSecurity) };
   }
@@ -136,15 +136,15 @@ export class AdsPorts {
     return true;
   }
 
-  wake(): void {
-    for (const { unidentified } of this.#allPorts) unidentified.queue.wake();
+  wakeConnections(): void {
+    for (const { unidentified } of this.#allPorts) unidentified.queue.beginQueued();
   }
 
   setSlots(slots: number): void {
     for (const { unidentified } of this.#allPorts) unidentified.queue.setSlots(slots);
   }
 
-  get waiting(): number {
+  get waitingCount(): number {
     return this.#allPorts.reduce((sum, { unidentified }) => sum + unidentified.queue.waiting, 0);
   }
 
@@ -165,8 +165,8 @@ export class AdsPorts {
     this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.identified(peer);
   }
 
-  streamEnded({ isSecure }: StreamSecurity, peer: string): void {
-    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.streamEnded(peer);
+  onStreamEnded({ isSecure }: StreamSecurity, peer: string): void {
+    this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.onStreamEnded(peer);
   }
 
   async shutDown(): Promise<void> {
@@ -175,16 +175,16 @@ export class AdsPorts {
       this.#allPorts.flatMap(({ server, unidentified }) => [
         new Promise<void>((resolve) => server.tryShutdown(() => resolve())),
         // A closing session may still send.
-        unidentified.whenEmpty(),
+        unidentified.waitUntilEmpty(),
       ]),
     );
   }
 
-  destroyAll(): void {
+  destroyConnections(): void {
     this.#closeListeners();
     for (const { server, unidentified } of this.#allPorts) {
       server.forceShutdown();
-      unidentified.destroyAll();
+      unidentified.destroyConnections();
     }
   }
 
@@ -197,7 +197,7 @@ export class AdsPorts {
         isIdentified = true;
       };
       handle(call, peer, markIdentified, (...results) => {
-        if (isIdentified) this.streamEnded(security, peer.address);
+        if (isIdentified) this.onStreamEnded(security, peer.address);
         isIdentified = false;
         respond(...results);
       });
@@ -206,8 +206,8 @@ export class AdsPorts {
 
   #createInjectors({ server, unidentified }: Ports, credentials: ServerCredentials): Injectors {
     const watch = {
-      sessionBegan: unidentified.sessionBegan.bind(unidentified),
-      streamBegan: unidentified.streamBegan.bind(unidentified),
+      onSessionStarted: unidentified.onSessionStarted.bind(unidentified),
+      onStreamStarted: unidentified.onStreamStarted.bind(unidentified),
     };
     const create = (limits: SessionLimits): ConnectionInjector => {
       const maxConcurrentStreams = Math.min(limits.maxConcurrentStreams, this.#maxStreams);

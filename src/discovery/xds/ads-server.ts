@@ -6,10 +6,10 @@ import type { adsConnectionMachine } from '../../../machines/discovery/xds/ads-c
 import { internalErrorEnd } from '../../../machines/discovery/xds/ads-connection-context.ts';
 import { type ConnectionDrain, routineMessages } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { startRoot } from '../../runtime/actors/actor-system.ts';
-import { messageOf, withCode } from '../../runtime/errors.ts';
+import { appendCode, messageOf } from '../../runtime/errors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import { AddressPace, addressPaceLimits } from './admission/address-pace.ts';
-import { type Admitted, groupOfPeer } from './admission/ads-admission.ts';
+import { type AdmittedStream, groupOfPeer } from './admission/ads-admission.ts';
 import { KnownNodes } from './admission/known-nodes.ts';
 import { LoadAdmission } from './admission/load-admission.ts';
 import type { ConnectionRefusal } from './admission/unidentified-connections.ts';
@@ -76,7 +76,7 @@ interface Connection {
   readonly stream: AdsStream;
   readonly actor: Actor<typeof adsConnectionMachine>;
   readonly security: StreamSecurity;
-  readonly admission: Admitted;
+  readonly admission: AdmittedStream;
 }
 
 export function createAdsServer(options: AdsServerOptions): AdsServer {
@@ -94,7 +94,7 @@ class GrpcAdsServer implements AdsServer {
   readonly #machine: typeof adsConnectionMachine;
   readonly #connections = new Map<number, Connection>();
   readonly #openingStreams = new Map<number, AdsStream>();
-  readonly #rounds: PushRounds;
+  readonly #pushRounds: PushRounds;
   readonly #requestTurns = new RequestTurns();
   /** Separate, so that opening and closing streams do not delay others. */
   readonly #openingTurns = new RequestTurns();
@@ -159,24 +159,24 @@ class GrpcAdsServer implements AdsServer {
       onResponded: (connection) => this.#connections.get(connection)?.admission.release(),
       onAcknowledged: (connection) => this.#onAcknowledged(connection),
     });
-    this.#rounds = new PushRounds({
+    this.#pushRounds = new PushRounds({
       clients: () => this.#joinedConnections,
       serve: (connection, change) => this.serve([connection], change),
       finished: (durationMs, clients) => observer.pushFinished?.(durationMs, clients),
     });
     const { authenticators = [], checksIdentity = true } = options;
     const secureSecurity = { isSecure: true, authenticators, checksIdentity };
-    const pace = new AddressPace({ ...addressPaceLimits, ...limits.addressPace }, () => performance.now());
+    const addressPace = new AddressPace({ ...addressPaceLimits, ...limits.addressPace }, () => performance.now());
     const listener = {
-      refused: this.#onConnectionRejected.bind(this),
-      throttled: this.#onThrottled.bind(this),
+      onRefused: this.#onConnectionRejected.bind(this),
+      onThrottled: this.#onThrottled.bind(this),
     };
     this.#repeatedLines = new RepeatedLines(logger, () => performance.now());
-    this.#ports = new AdsPorts(limits, secureSecurity, (...stream) => this.#accept(...stream), {
-      pace,
+    this.#ports = new AdsPorts(limits, secureSecurity, (...stream) => this.#acceptCall(...stream), {
+      pace: addressPace,
       knownNodes: this.#knownNodes,
       listener,
-      setUp: this.#admission.setUp,
+      setUp: this.#admission.connectionSetUp,
       ...(options.unary !== undefined && { unary: options.unary }),
     });
     this.#admission.setPorts(this.#ports);
@@ -201,7 +201,7 @@ class GrpcAdsServer implements AdsServer {
   }
 
   push(change: ResourceChange): void {
-    this.#rounds.push(change);
+    this.#pushRounds.push(change);
   }
 
   connections(): ConnectionView[] {
@@ -218,17 +218,17 @@ class GrpcAdsServer implements AdsServer {
 
   async drain(budgetMs: number): Promise<void> {
     this.#isDraining = true;
-    this.#rounds.stop();
+    this.#pushRounds.stop();
     this.#admission.stop();
     this.#memoryRelease.stop();
-    const shutDown = this.#ports.shutDown();
-    this.#endStreams(budgetMs * drainShare);
+    const portsShutDown = this.#ports.shutDown();
+    this.#endStreams(budgetMs * drainTimeFraction);
     const deadline = timeout(budgetMs);
-    const allClosed = new Promise<void>((resolve) => {
+    const streamsClosed = new Promise<void>((resolve) => {
       this.#emptyListener = resolve;
       this.#notifyIfEmpty();
     });
-    await Promise.race([Promise.all([allClosed, shutDown]), deadline.promise]);
+    await Promise.race([Promise.all([streamsClosed, portsShutDown]), deadline.promise]);
     deadline.clear();
     this.close();
   }
@@ -236,7 +236,7 @@ class GrpcAdsServer implements AdsServer {
   close(): void {
     this.#isDraining = true;
     this.#repeatedLines.end();
-    this.#rounds.stop();
+    this.#pushRounds.stop();
     this.#requestTurns.stop();
     this.#openingTurns.stop();
     this.#admission.stop();
@@ -245,49 +245,50 @@ class GrpcAdsServer implements AdsServer {
       connection.actor.stop();
       this.#remove(connection.stream.number);
     }
-    this.#ports.destroyAll();
+    this.#ports.destroyConnections();
   }
 
-  #accept(call: AdsCall, kind: StreamKind, security: StreamSecurity): void {
+  #acceptCall(call: AdsCall, kind: StreamKind, security: StreamSecurity): void {
     if (this.#isDraining || this.#options.isReady?.() === false) {
       this.#ports.refundStream(security, call.getPeer());
-      refuse(call, status.UNAVAILABLE, this.#isDraining ? serverShuttingDown : serverNotReady);
+      rejectCall(call, status.UNAVAILABLE, this.#isDraining ? serverShuttingDown : serverNotReady);
       return;
     }
     const peer = call.getPeer();
     const endWait = this.#ports.beginWait(security, peer);
-    const intake = new RequestIntake(call, this.#requestTurns);
-    const connect = (admission: Admitted): void => {
+    const requestIntake = new RequestIntake(call, this.#requestTurns);
+    const connect = (admission: AdmittedStream): void => {
       endWait();
       try {
-        if (this.#connect({ call, intake, kind }, security, admission)) return;
+        if (this.#connect({ call, intake: requestIntake, kind }, security, admission)) return;
       } catch (error) {
         this.#options.logger.error('stream.openFailed', { error: (error as Error).stack });
-        refuse(call, status.UNAVAILABLE, withCode('internal error', 'INTERNAL_ERROR'));
+        rejectCall(call, status.UNAVAILABLE, appendCode('internal error', 'INTERNAL_ERROR'));
       }
       admission.release();
       admission.identified();
     };
-    const leave = this.#admission.admit(
+    const cancelAdmission = this.#admission.admit(
       { peer, isTrusted: security.isSecure && peerOf(call).certificate !== undefined },
       (admission) => this.#openingTurns.run(() => connect(admission), 0),
       () => {
         endWait();
-        if (this.#isDraining) refuse(call, status.UNAVAILABLE, serverShuttingDown);
-        else this.#refuseLate(call);
+        if (this.#isDraining) rejectCall(call, status.UNAVAILABLE, serverShuttingDown);
+        else this.#rejectLateCall(call);
       },
-      (onFirstRequest) => intake.peek((request) => onFirstRequest(readFirstRequest(request, kind.isDelta))),
+      (onFirstRequest) =>
+        requestIntake.peekFirstRequest((request) => onFirstRequest(readFirstRequest(request, kind.isDelta))),
     );
     call.once('cancelled', () => {
       endWait();
-      leave();
+      cancelAdmission();
     });
   }
 
-  #connect({ call, intake, kind }: IncomingStream, security: StreamSecurity, admission: Admitted): boolean {
+  #connect({ call, intake, kind }: IncomingStream, security: StreamSecurity, admission: AdmittedStream): boolean {
     if (call.cancelled) return false;
     if (this.#isDraining) {
-      refuse(call, status.UNAVAILABLE, serverShuttingDown);
+      rejectCall(call, status.UNAVAILABLE, serverShuttingDown);
       return false;
     }
     const number = ++this.#count;
@@ -332,7 +333,7 @@ class GrpcAdsServer implements AdsServer {
     const connection = this.#connections.get(number);
     if (connection === undefined || !this.#unacknowledgedConnections.delete(number)) return;
     const { peer, identity } = connection.stream;
-    if (identity !== undefined) this.#knownNodes.acknowledged(groupOfPeer(peer), identity.id);
+    if (identity !== undefined) this.#knownNodes.recordAcknowledgement(groupOfPeer(peer), identity.id);
   }
 
   #onConnectionRejected(reason: ConnectionRefusal): void {
@@ -341,10 +342,10 @@ class GrpcAdsServer implements AdsServer {
     this.#repeatedLines.warn(reason, 'connections.limitReached', { clients: this.#joinedConnections.size });
   }
 
-  #refuseLate(call: AdsCall): void {
+  #rejectLateCall(call: AdsCall): void {
     this.#streamContext.observer.streamRefused?.();
     this.#repeatedLines.warn('admission', 'admission.streamsRefused', { clients: this.#joinedConnections.size });
-    refuse(call, status.RESOURCE_EXHAUSTED, tooManyStreams);
+    rejectCall(call, status.RESOURCE_EXHAUSTED, tooManyStreamsError);
   }
 
   #onDisplaced(): void {
@@ -366,7 +367,7 @@ class GrpcAdsServer implements AdsServer {
     admission.identified();
     if (this.#joinedConnections.delete(number)) {
       this.#memoryRelease.setServed(this.#joinedConnections.size);
-      this.#ports.streamEnded(security, stream.peer);
+      this.#ports.onStreamEnded(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
       if (wasProven) this.#knownNodes.disconnected(groupOfPeer(stream.peer), node);
       this.#streamContext.observer.clientDisconnected?.(node, this.#joinedConnections.size);
@@ -392,18 +393,18 @@ class GrpcAdsServer implements AdsServer {
 }
 
 /** Share of the time for draining. The rest is for sending the final status. */
-const drainShare = 0.9;
+const drainTimeFraction = 0.9;
 
 function disconnectStream({ actor }: Connection, timeoutMs: number): void {
-  const order: ConnectionDrain = { type: 'connection.drain', withinMs: timeoutMs };
-  if (!actor.getSnapshot().hasTag('leaving')) actor.send(order);
+  const drainOrder: ConnectionDrain = { type: 'connection.drain', withinMs: timeoutMs };
+  if (!actor.getSnapshot().hasTag('leaving')) actor.send(drainOrder);
 }
 
-const tooManyStreams = withCode('request rate limit exceeded: too many new streams', 'STREAM_RATE_EXCEEDED');
-const serverShuttingDown = withCode('the server is shutting down', 'SERVER_SHUTTING_DOWN');
-const serverNotReady = withCode('server is not ready to serve discovery information', 'SERVER_NOT_READY');
+const tooManyStreamsError = appendCode('request rate limit exceeded: too many new streams', 'STREAM_RATE_EXCEEDED');
+const serverShuttingDown = appendCode('the server is shutting down', 'SERVER_SHUTTING_DOWN');
+const serverNotReady = appendCode('server is not ready to serve discovery information', 'SERVER_NOT_READY');
 
-function refuse(call: AdsCall, code: status, details: string): void {
+function rejectCall(call: AdsCall, code: status, details: string): void {
   call.emit('error', Object.assign(new Error(details), { code, details }));
   endOpenSide(call);
 }

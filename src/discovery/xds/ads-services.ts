@@ -8,10 +8,10 @@ import {
 } from '../../../machines/discovery/xds/ads-types.ts';
 import type { StreamKind } from './stream/incoming-stream.ts';
 
-const aggregated = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
+const aggregatedService = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 
 /** Package and service, plural in method names, type. */
-const separate = [
+const separateServices = [
   ['listener.v3.ListenerDiscoveryService', 'Listeners', listenerType],
   ['cluster.v3.ClusterDiscoveryService', 'Clusters', clusterType],
   ['route.v3.RouteDiscoveryService', 'Routes', routeType],
@@ -20,9 +20,9 @@ const separate = [
 ] as const;
 
 export const xdsMethods: readonly StreamKind[] = [
-  { path: `${aggregated}/StreamAggregatedResources`, isDelta: false, onlyType: null },
-  { path: `${aggregated}/DeltaAggregatedResources`, isDelta: true, onlyType: null },
-  ...separate.flatMap(([service, plural, onlyType]) => [
+  { path: `${aggregatedService}/StreamAggregatedResources`, isDelta: false, onlyType: null },
+  { path: `${aggregatedService}/DeltaAggregatedResources`, isDelta: true, onlyType: null },
+  ...separateServices.flatMap(([service, plural, onlyType]) => [
     { path: `/envoy.service.${service}/Stream${plural}`, isDelta: false, onlyType },
     { path: `/envoy.service.${service}/Delta${plural}`, isDelta: true, onlyType },
   ]),
@@ -30,15 +30,15 @@ export const xdsMethods: readonly StreamKind[] = [
 
 /** This server parses and frames messages itself. */
 export function rawStream(path: string): MethodDefinition<Buffer, Buffer> {
-  const asItIs = (bytes: Buffer): Buffer => bytes;
+  const identity = (bytes: Buffer): Buffer => bytes;
   return {
     path,
     requestStream: true,
     responseStream: true,
-    requestSerialize: asItIs,
-    requestDeserialize: asItIs,
-    responseSerialize: asItIs,
-    responseDeserialize: asItIs,
+    requestSerialize: identity,
+    requestDeserialize: identity,
+    responseSerialize: identity,
+    responseDeserialize: identity,
   };
 }
 

@@ -10,7 +10,7 @@ import type { SecurePort } from './secure-port/secure-port.ts';
 import { withToolClients } from './tool-clients.ts';
 
 /** Used if xDS is served only on the HTTP port. */
-const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
+const loopbackAddress: ListenAddress = { host: '127.0.0.1', port: 0 };
 
 export interface XdsOptions {
   /** `undefined` if xDS is served on the HTTP port. */
@@ -71,7 +71,7 @@ export class Xds {
     const { grpcAddress, securePort, shutdownMs, checksIdentity, secretsOnPlaintext, ...limits } = this.#options;
     return adsEffect({
       ...{ ...actorParts, source: withToolClients(source), shutdownMs, checksIdentity, secretsOnPlaintext },
-      address: grpcAddress ?? onlyForHttp,
+      address: grpcAddress ?? loopbackAddress,
       ...(securePort !== undefined && { securePort: { address: securePort.address, credentials } }),
       limits: {
         ...limits.clientLimits,

@@ -16,7 +16,7 @@ export interface MemoryReleaseOptions {
 
 export class MemoryRelease {
   readonly #actor: Actor<typeof memoryReleaseMachine>;
-  #maxServed = 0;
+  #maxServedStreams = 0;
 
   constructor({ logger, recorder, clock }: MemoryReleaseOptions) {
     const onError = (error: unknown): void => logger.error('memory.releaseFailed', { error: messageOf(error) });
@@ -30,10 +30,11 @@ export class MemoryRelease {
   /** Called with the number of served proxies whenever it changes. Ignored after {@link stop}. */
   setServed(proxies: number): void {
     if (this.#actor.getSnapshot().status !== 'active') return;
-    const maxServed = this.#maxServed;
-    this.#maxServed = proxies === 0 ? 0 : Math.max(maxServed, proxies);
-    if (proxies === 0 && maxServed > 0) this.#actor.send({ type: 'proxies.disconnected', maxServed });
-    else if (proxies > 0 && maxServed === 0) this.#actor.send({ type: 'proxies.connected' });
+    const maxServedBefore = this.#maxServedStreams;
+    this.#maxServedStreams = proxies === 0 ? 0 : Math.max(maxServedBefore, proxies);
+    if (proxies === 0 && maxServedBefore > 0)
+      this.#actor.send({ type: 'proxies.disconnected', maxServed: maxServedBefore });
+    else if (proxies > 0 && maxServedBefore === 0) this.#actor.send({ type: 'proxies.connected' });
   }
 
   stop(): void {
@@ -45,11 +46,11 @@ function memoryReleaseWithEffects(logger: Logger, onError: (error: unknown) => v
   return memoryReleaseMachine.provide({
     actors: {
       collection: fromCallback(({ sendBack }) => {
-        const collected = (): void => sendBack({ type: 'garbage.collected' });
-        collectIncrementally().catch(onError).then(collected);
+        const reportCollected = (): void => sendBack({ type: 'garbage.collected' });
+        collectIncrementally().catch(onError).then(reportCollected);
       }),
       release: fromCallback(({ sendBack, input }) => {
-        const immediate = setImmediate(() => {
+        const immediateTimer = setImmediate(() => {
           try {
             logger.debug('memory.released', { proxies: input.proxies, ...releasePages() });
           } catch (error) {
@@ -57,7 +58,7 @@ function memoryReleaseWithEffects(logger: Logger, onError: (error: unknown) => v
           }
           sendBack({ type: 'memory.released' });
         });
-        return () => clearImmediate(immediate);
+        return () => clearImmediate(immediateTimer);
       }),
     },
   });
@@ -85,9 +86,9 @@ function releasePages(): { beforeMib: number; afterMib: number; pauseMs: number 
 /** Creates no global function `gc`, which libraries might call. */
 function exposedCollection(): CollectGarbage {
   setFlagsFromString('--expose-gc');
-  const exposed = runInNewContext('gc') as CollectGarbage;
+  const collectGarbage = runInNewContext('gc') as CollectGarbage;
   setFlagsFromString('--no-expose-gc');
-  return exposed;
+  return collectGarbage;
 }
 
 const mib = (bytes: number): number => Math.round(bytes / 1024 ** 2);

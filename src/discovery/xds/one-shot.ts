@@ -21,4 +21,4 @@ export type OneShotResponse =
   | { readonly code: EndCode; readonly reason: string };
 
 /** If the type does not exist (`undefined`) or an error occurs, the stream stays open without a response. */
-export type OneShot = (question: OneShotRequest) => OneShotResponse | Promise<OneShotResponse> | undefined;
+export type OneShot = (request: OneShotRequest) => OneShotResponse | Promise<OneShotResponse> | undefined;

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type { ListenAddress } from '../listen-address.ts';
 
 /** Backlog of each socket, because all proxies of a mesh can connect to a new server together. */
-const maxUnaccepted = 65_535;
+const maxUnacceptedConnections = 65_535;
 /** On other systems, the kernel does not distribute connections between the sockets of a port. */
 const socketsPerPort = process.platform === 'linux' ? 8 : 1;
 
@@ -23,7 +23,7 @@ export async function openPort(
     const listener = createServer({ noDelay: true, pauseOnConnect: true }, onConnection);
     await new Promise<void>((resolve, reject) => {
       listener.once('error', reject);
-      const options = { port: commonPort, reusePort, backlog: maxUnaccepted, ...(host !== '' && { host }) };
+      const options = { port: commonPort, reusePort, backlog: maxUnacceptedConnections, ...(host !== '' && { host }) };
       listener.listen(options, resolve);
     });
     return listener;

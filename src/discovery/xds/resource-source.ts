@@ -46,7 +46,7 @@ export interface FetchLimit {
 export interface ResourceReferences {
   names(resource: EncodedResource, cluster: string): boolean;
   /** Returns the names in the order of `clusters`. */
-  namesAmong(resource: EncodedResource, clusters: ReadonlySet<string>): readonly string[];
+  referencedNamesAmong(resource: EncodedResource, clusters: ReadonlySet<string>): readonly string[];
   usabilityOf(cluster: EncodedResource): ClusterReadiness;
   fetchesEndpoints(cluster: EncodedResource): boolean;
   isEmptyAssignment(assignment: EncodedResource): boolean;
@@ -102,7 +102,7 @@ export interface NodeResources {
   /** Builds in steps a set that {@link get} would build slowly. */
   prepare?(typeUrl: string, names: readonly string[] | '*'): ResourcePreparation | undefined;
   /** Watched types that may differ for this node after the change. */
-  typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
+  typesToPush(change: ResourceChange, watchedTypes: readonly string[]): readonly string[];
   /** @param version of the {@link ResourceSet} */
   sent?(typeUrl: string, version: string, cause: ResponseCause): void;
   acknowledged?(typeUrl: string, version: string): void;
@@ -126,6 +126,6 @@ export interface StreamRejection {
 export type OpenedNode = { readonly error: string; readonly code?: EndCode } | { readonly resources: NodeResources };
 
 export interface ResourceSource {
-  /** @param refused closes the stream later */
-  open(node: NodeIdentity, refused?: (why: StreamRejection) => void): OpenedNode;
+  /** @param onRejected closes the stream later */
+  openNode(node: NodeIdentity, onRejected?: (reason: StreamRejection) => void): OpenedNode;
 }

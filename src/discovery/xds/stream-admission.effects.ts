@@ -16,7 +16,7 @@ export function streamAdmissionWithEffects({ requests, proxies, isFull, applySlo
       load: fromCallback(({ sendBack }) => {
         const meter = new LoadMeter();
         const timer = setInterval(() => {
-          const load = { turnMs: meter.turnMs(), requests: requests(), proxies: proxies(), isFull: isFull() };
+          const load = { turnMs: meter.meanTurnMs(), requests: requests(), proxies: proxies(), isFull: isFull() };
           sendBack({ type: 'load.measured', ...load });
           onMeasured();
         }, measureIntervalMs);

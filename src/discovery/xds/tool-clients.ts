@@ -14,7 +14,8 @@ export function isToolClient({ metadata }: Pick<NodeIdentity, 'metadata'>): bool
 /** The node of a tool is invented, so it is not validated. */
 export function withToolClients(proxySource: ResourceSource): ResourceSource {
   return {
-    open: (node, onRefused) => (isToolClient(node) ? { resources: noResources } : proxySource.open(node, onRefused)),
+    openNode: (node, onRejected) =>
+      isToolClient(node) ? { resources: noResources } : proxySource.openNode(node, onRejected),
   };
 }
 

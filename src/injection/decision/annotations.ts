@@ -10,13 +10,13 @@ import { parseYamlText } from '../yaml-text.ts';
 /** Returns `undefined` for a valid value. */
 type Check = (value: string) => violation.FieldViolation | undefined;
 
-const items = (value: string): string[] => (value === '' ? [] : value.split(',').map((item) => item.trim()));
+const listItems = (value: string): string[] => (value === '' ? [] : value.split(',').map((item) => item.trim()));
 const isPort = (item: string): boolean => /^\d{1,5}$/.test(item) && Number(item) <= 65_535;
 
 const listOf =
-  (expected: string, isItem: (item: string) => boolean, all: boolean): Check =>
+  (expected: string, isValidItem: (item: string) => boolean, allowsAll: boolean): Check =>
   (value) =>
-    (all && value === '*') || items(value).every(isItem) ? undefined : violation.mustBe(expected, value);
+    (allowsAll && value === '*') || listItems(value).every(isValidItem) ? undefined : violation.mustBe(expected, value);
 
 const portsOrAll = listOf('ports separated by commas, or *', isPort, true);
 const ports = listOf('ports separated by commas', isPort, false);
@@ -61,7 +61,7 @@ const objectName: Check = (value) =>
   /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(value) ? undefined : violation.mustBe('the name of a ConfigMap', value);
 const image: Check = (value) => (/^\S+$/.test(value) ? undefined : violation.mustBe('an image reference', value));
 const proxyConfig: Check = (value) => {
-  const decoded = parsedProxyConfig(value);
+  const decoded = parseProxyConfig(value);
   if (E.isRight(decoded)) {
     const invalidVariable = Object.keys(decoded.right.proxyMetadata ?? {}).find(
       (variable) => !/^[ -<>-~]+$/.test(variable),
@@ -70,13 +70,13 @@ const proxyConfig: Check = (value) => {
       ? undefined
       : violation.mustBe('a name of variables in proxyMetadata', invalidVariable);
   }
-  const { path, ...first } = decoded.left[0];
-  return path === '' ? first : { ...first, message: `${path}: ${first.message}` };
+  const { path, ...firstError } = decoded.left[0];
+  return path === '' ? firstError : { ...firstError, message: `${path}: ${firstError.message}` };
 };
 
-export function parsedProxyConfig(value: string): ReturnType<typeof decodeProxyConfig> {
-  const parsed = parseYamlText(value, '');
-  return E.isLeft(parsed) ? parsed : decodeProxyConfig(parsed.right, '');
+export function parseProxyConfig(value: string): ReturnType<typeof decodeProxyConfig> {
+  const parsedYaml = parseYamlText(value, '');
+  return E.isLeft(parsedYaml) ? parsedYaml : decodeProxyConfig(parsedYaml.right, '');
 }
 
 const checks: Readonly<Record<string, Check>> = {

@@ -23,9 +23,13 @@ const maxConfigurations = 100;
 
 /** `matchConditions` are not evaluated. */
 export function overlapsOf(configurations: readonly InjectingConfiguration[]): readonly Overlap[] {
-  const compared = configurations.toSorted((a, b) => (a.name < b.name ? -1 : 1)).slice(0, maxConfigurations);
-  return compared.flatMap((first, index) =>
-    compared.slice(index + 1).flatMap((other) => overlapOf(first, other) ?? []),
+  const comparedConfigurations = configurations
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .slice(0, maxConfigurations);
+  return comparedConfigurations.flatMap((firstConfiguration, index) =>
+    comparedConfigurations
+      .slice(index + 1)
+      .flatMap((otherConfiguration) => overlapOf(firstConfiguration, otherConfiguration) ?? []),
   );
 }
 
@@ -40,14 +44,17 @@ export function callingConfigurations(
     .sort();
 }
 
-function overlapOf(first: InjectingConfiguration, other: InjectingConfiguration): Overlap | undefined {
-  for (const a of first.entries) {
-    for (const b of other.entries) {
+function overlapOf(
+  firstConfiguration: InjectingConfiguration,
+  otherConfiguration: InjectingConfiguration,
+): Overlap | undefined {
+  for (const a of firstConfiguration.entries) {
+    for (const b of otherConfiguration.entries) {
       const podLabels = commonLabels(a.objectSelector, b.objectSelector);
       const namespaceLabels = commonLabels(a.namespaceSelector, b.namespaceSelector);
       if (podLabels === undefined || namespaceLabels === undefined) continue;
       return {
-        configurations: [first.name, other.name],
+        configurations: [firstConfiguration.name, otherConfiguration.name],
         entries: [a.name, b.name],
         podLabels,
         namespaceLabels,

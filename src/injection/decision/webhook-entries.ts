@@ -27,18 +27,18 @@ export function webhookEntriesOf(revision: string, { injectsUnlabelled = false }
     namespaceSelector: { matchExpressions: namespace },
     objectSelector: { matchExpressions: pod },
   });
-  const notRefused = labelIsNot(injectKey, 'false');
-  const revisioned = [
-    entry('rev.namespace', [labelIs(revisionLabel, name), labelIsAbsent(namespaceLabel)], [notRefused]),
+  const isNotDisabled = labelIsNot(injectKey, 'false');
+  const revisionEntries = [
+    entry('rev.namespace', [labelIs(revisionLabel, name), labelIsAbsent(namespaceLabel)], [isNotDisabled]),
     entry(
       'rev.object',
       [labelIsAbsent(revisionLabel), labelIsAbsent(namespaceLabel)],
-      [notRefused, labelIs(revisionLabel, name)],
+      [isNotDisabled, labelIs(revisionLabel, name)],
     ),
   ];
-  if (name !== 'default') return revisioned;
+  if (name !== 'default') return revisionEntries;
   const defaultRequirements = [
-    entry('namespace', [labelIs(namespaceLabel, 'enabled')], [notRefused]),
+    entry('namespace', [labelIs(namespaceLabel, 'enabled')], [isNotDisabled]),
     entry(
       'object',
       [labelIsAbsent(namespaceLabel), labelIsAbsent(revisionLabel)],
@@ -50,12 +50,12 @@ export function webhookEntriesOf(revision: string, { injectsUnlabelled = false }
     operator: 'NotIn',
     values: [...systemNamespaces],
   };
-  const automatic = entry(
+  const unlabelledEntry = entry(
     'auto',
     [labelIsAbsent(namespaceLabel), labelIsAbsent(revisionLabel), clusterRequirement],
     [labelIsAbsent(injectKey), labelIsAbsent(revisionLabel)],
   );
-  return [...revisioned, ...defaultRequirements, ...(injectsUnlabelled ? [automatic] : [])];
+  return [...revisionEntries, ...defaultRequirements, ...(injectsUnlabelled ? [unlabelledEntry] : [])];
 }
 
 /** Two or more entries would inject the pod twice. */

@@ -61,12 +61,12 @@ export function gatewayObjects(
   const names = namesOf(gateway);
   const pod = injectedPod(gateway, names, injector);
   if (E.isLeft(pod)) return pod;
-  const built: Record<Kind, Json | undefined> = {
+  const builtObjects: Record<Kind, Json | undefined> = {
     deployment: deploymentOf(gateway, names, pod.right, injector),
     service: serviceOf(gateway, names, injector),
     serviceAccount: names.isOwnAccount ? objectOf(gateway, names.account, injector, 'v1', 'ServiceAccount') : undefined,
   };
-  return mergeObjects(built, E.isRight(patches) ? patches.right : {});
+  return mergeObjects(builtObjects, E.isRight(patches) ? patches.right : {});
 }
 
 interface Names {
@@ -186,14 +186,14 @@ function injectedPod(gateway: DeployedGateway, { name, account }: Names, injecto
       ],
     },
   };
-  const injected = injectPod({
+  const injectionResult = injectPod({
     ...{ pod, namespace, settings, mesh, proxyConfigFor },
     ...(renderGoTemplate && { renderGoTemplate }),
   });
-  if (E.isLeft(injected)) return injected;
-  const { generateName: _, ownerReferences: __, labels: all = {}, ...metadata } = injected.right.metadata;
-  const { [hash]: ___, ...otherAnnotations } = all;
-  return E.right({ ...injected.right, metadata: { ...metadata, labels: otherAnnotations } });
+  if (E.isLeft(injectionResult)) return injectionResult;
+  const { generateName: _, ownerReferences: __, labels: allLabels = {}, ...metadata } = injectionResult.right.metadata;
+  const { [hash]: ___, ...otherAnnotations } = allLabels;
+  return E.right({ ...injectionResult.right, metadata: { ...metadata, labels: otherAnnotations } });
 }
 
 function serviceOf(gateway: DeployedGateway, { name }: Names, injector: SidecarInjector): Json {
@@ -237,30 +237,31 @@ function patchesOf(parameters: Texts): Decoded<Patches> {
     if (E.isRight(patch)) patches[kind] = patch.right;
     else errors.push(...patch.left);
   }
-  const [first, ...moreErrors] = errors;
-  return first === undefined ? E.right(patches) : E.left([first, ...moreErrors]);
+  const [firstError, ...moreErrors] = errors;
+  return firstError === undefined ? E.right(patches) : E.left([firstError, ...moreErrors]);
 }
 
-function mergeObjects(built: Record<Kind, Json | undefined>, patches: Patches): Decoded<GatewayObjects> {
-  const all: Partial<Record<Kind, Json>> = {};
+function mergeObjects(builtObjects: Record<Kind, Json | undefined>, patches: Patches): Decoded<GatewayObjects> {
+  const mergedObjects: Partial<Record<Kind, Json>> = {};
   for (const kind of kinds) {
-    const object = built[kind];
+    const object = builtObjects[kind];
     if (object === undefined) continue;
     try {
       const patch = patches[kind];
-      all[kind] = patch === undefined ? object : withIdentity(object, mergeGatewayObject(kind, object, patch));
+      mergedObjects[kind] =
+        patch === undefined ? object : withIdentity(object, mergeGatewayObject(kind, object, patch));
     } catch (error) {
-      if (error instanceof MergeError) return fail(`parametersRef.${kind}`, violation.malformed(error.message));
+      if (error instanceof MergeError) return fail(`parametersRef.${kind}`, violation.malformedValue(error.message));
       throw error;
     }
   }
-  return E.right(all as unknown as GatewayObjects);
+  return E.right(mergedObjects as unknown as GatewayObjects);
 }
 
 /** The control plane applies a user's patch with its own permissions, so the patch must not change the identity of an object. */
-function withIdentity(built: Json, patchedObject: Json): Json {
-  const { apiVersion, kind } = built;
-  const builtMetadata = built.metadata as { readonly [field: string]: unknown; readonly labels: Texts };
+function withIdentity(builtObject: Json, patchedObject: Json): Json {
+  const { apiVersion, kind } = builtObject;
+  const builtMetadata = builtObject.metadata as { readonly [field: string]: unknown; readonly labels: Texts };
   const metadata = isObject(patchedObject.metadata) ? patchedObject.metadata : {};
   const labels = { ...(isObject(metadata.labels) ? metadata.labels : {}), ...builtMetadata.labels };
   const { name, namespace, ownerReferences } = builtMetadata;

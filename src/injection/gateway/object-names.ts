@@ -14,7 +14,7 @@ export function isServiceName(name: string): boolean {
 export function defaultNameOf(gateway: string, className: string): string {
   const name = `${gateway}-${className}`;
   if (isServiceName(name)) return name;
-  const plain = name.replace(/[^-a-z0-9]/g, '-').replace(/^(?![a-z])/, 'g-');
-  const keptPrefix = plain.slice(0, maxNameCharacters - hashCharacters - 1).replace(/-+$/, '');
+  const sanitizedName = name.replace(/[^-a-z0-9]/g, '-').replace(/^(?![a-z])/, 'g-');
+  const keptPrefix = sanitizedName.slice(0, maxNameCharacters - hashCharacters - 1).replace(/-+$/, '');
   return `${keptPrefix}-${hash('sha256', name, 'hex').slice(0, hashCharacters)}`;
 }

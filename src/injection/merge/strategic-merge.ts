@@ -48,26 +48,32 @@ const gatewayRules = {
 export class MergeError extends Error {}
 
 /** @throws MergeError for an unsupported directive, or a list item without its merge key */
-export function mergePod<T extends Json>(original: T, patch: Json): T {
-  return mergeObject(original, patch, podRules, '') as T;
+export function mergePod<T extends Json>(originalPod: T, patch: Json): T {
+  return mergeObject(originalPod, patch, podRules, '') as T;
 }
 
-export function mergeContainer<T extends Json>(original: T, patch: Json): T {
-  return mergeObject(original, patch, container, '') as T;
+export function mergeContainer<T extends Json>(originalContainer: T, patch: Json): T {
+  return mergeObject(originalContainer, patch, container, '') as T;
 }
 
-export function mergeGatewayObject(kind: keyof typeof gatewayRules, original: Json, patch: Json): Json {
-  return mergeObject(original, patch, gatewayRules[kind], '');
+export function mergeGatewayObject(kind: keyof typeof gatewayRules, originalObject: Json, patch: Json): Json {
+  return mergeObject(originalObject, patch, gatewayRules[kind], '');
 }
 
-function mergeObject(original: Json, patch: Json, rules: Readonly<Record<string, FieldRule>>, path: string): Json {
-  const { $patch: directive, $retainKeys: retained, ...fields } = patch;
+function mergeObject(
+  originalObject: Json,
+  patch: Json,
+  rules: Readonly<Record<string, FieldRule>>,
+  path: string,
+): Json {
+  const { $patch: directive, $retainKeys: retainedKeys, ...fields } = patch;
   if (directive === 'replace') return fields;
   if (directive === 'delete') return {};
   if (directive !== undefined && directive !== 'merge') {
     throw new MergeError(`${path}.$patch: must be merge, replace or delete`);
   }
-  const keptEntries = retained === undefined ? Object.entries(original) : retainedFields(original, retained, path);
+  const keptEntries =
+    retainedKeys === undefined ? Object.entries(originalObject) : retainedFields(originalObject, retainedKeys, path);
   // In a Map, a key `__proto__` stays a key.
   const mergedFields = new Map(keptEntries);
   for (const [key, value] of Object.entries(fields)) {
@@ -79,35 +85,42 @@ function mergeObject(original: Json, patch: Json, rules: Readonly<Record<string,
   return Object.fromEntries(mergedFields);
 }
 
-function retainedFields(original: Json, retained: unknown, path: string): [string, unknown][] {
+function retainedFields(originalObject: Json, retained: unknown, path: string): [string, unknown][] {
   if (!Array.isArray(retained)) throw new MergeError(`${path}.$retainKeys: must be a list of field names`);
-  return Object.entries(original).filter(([key]) => retained.includes(key));
+  return Object.entries(originalObject).filter(([key]) => retained.includes(key));
 }
 
-function mergeField(original: unknown, patch: unknown, rule: FieldRule, path: string): unknown {
-  if (Array.isArray(patch)) return mergeList(Array.isArray(original) ? original : [], patch, rule, path);
+function mergeField(originalValue: unknown, patch: unknown, rule: FieldRule, path: string): unknown {
+  if (Array.isArray(patch)) return mergeList(Array.isArray(originalValue) ? originalValue : [], patch, rule, path);
   if (!isObject(patch)) return patch;
-  return mergeObject(isObject(original) ? original : {}, patch, rule.fields ?? {}, path);
+  return mergeObject(isObject(originalValue) ? originalValue : {}, patch, rule.fields ?? {}, path);
 }
 
-function mergeList(original: readonly unknown[], patch: readonly unknown[], rule: FieldRule, path: string): unknown[] {
-  if (rule.isSet) return interleaved(original, patch, (item) => item);
+function mergeList(
+  originalList: readonly unknown[],
+  patch: readonly unknown[],
+  rule: FieldRule,
+  path: string,
+): unknown[] {
+  if (rule.isSet) return interleaveItems(originalList, patch, (item) => item);
   const { mergeKey, fields = {} } = rule;
   if (mergeKey === undefined) return patch.map((item) => withoutNullFields(item));
-  const replaces = patch.some((item) => isObject(item) && item.$patch === 'replace' && item[mergeKey] === undefined);
+  const isReplacement = patch.some(
+    (item) => isObject(item) && item.$patch === 'replace' && item[mergeKey] === undefined,
+  );
   const items = keyed(
     patch.filter((item) => !(isObject(item) && item.$patch === 'replace' && item[mergeKey] === undefined)),
     mergeKey,
     path,
   );
-  const originalItems = replaces ? [] : original;
+  const originalItems = isReplacement ? [] : originalList;
   const itemByKey = new Map(originalItems.filter(isObject).map((item) => [item[mergeKey], item]));
   const mergedItems = items
     .filter(({ item }) => item.$patch !== 'delete')
     .map(({ key, item }) => mergeObject(itemByKey.get(key) ?? {}, item, fields, `${path}[${key}]`));
   const deleted = new Set(items.filter(({ item }) => item.$patch === 'delete').map(({ key }) => key));
   const keyOf = (item: unknown): unknown => (isObject(item) ? item[mergeKey] : undefined);
-  return interleaved(
+  return interleaveItems(
     originalItems.filter((item) => !deleted.has(keyOf(item))),
     mergedItems,
     keyOf,
@@ -115,18 +128,18 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], rule
 }
 
 /** Each item that the patch does not contain is inserted before the first patch item that follows it in the original, or at the end. */
-function interleaved(
-  original: readonly unknown[],
+function interleaveItems(
+  originalList: readonly unknown[],
   patchedItems: readonly unknown[],
   keyOf: (item: unknown) => unknown,
 ): unknown[] {
-  const indexByKey = new Map(original.map((item, index) => [keyOf(item), index]));
-  const inPatch = new Set(patchedItems.map(keyOf));
-  const unpatchedItems = original.filter((item) => !inPatch.has(keyOf(item)));
+  const indexByKey = new Map(originalList.map((item, index) => [keyOf(item), index]));
+  const patchedKeys = new Set(patchedItems.map(keyOf));
+  const unpatchedItems = originalList.filter((item) => !patchedKeys.has(keyOf(item)));
   const result: unknown[] = [];
   for (const item of patchedItems) {
-    const at = indexByKey.get(keyOf(item)) ?? -1;
-    while (unpatchedItems.length > 0 && indexByKey.get(keyOf(unpatchedItems[0]))! < at)
+    const insertIndex = indexByKey.get(keyOf(item)) ?? -1;
+    while (unpatchedItems.length > 0 && indexByKey.get(keyOf(unpatchedItems[0]))! < insertIndex)
       result.push(unpatchedItems.shift());
     result.push(item);
   }

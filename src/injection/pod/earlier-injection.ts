@@ -57,12 +57,15 @@ export function withoutEarlierInjection(pod: Pod): PristinePod {
   const { annotations = {} } = pod.metadata;
   const { [statusKey]: _status, [overridesKey]: overrides, ...otherAnnotations } = annotations;
   const podWithOtherAnnotations = withAnnotations(pod, otherAnnotations);
-  const stripped = withoutInjected(podWithOtherAnnotations, status, overridesOf(overrides));
-  const restored = probes === undefined ? stripped : restoreProbes(stripped, probes as Readonly<Record<string, Json>>);
+  const podWithoutInjected = withoutInjected(podWithOtherAnnotations, status, overridesOf(overrides));
+  const podWithProbes =
+    probes === undefined
+      ? podWithoutInjected
+      : restoreProbes(podWithoutInjected, probes as Readonly<Record<string, Json>>);
   return {
     pod: isObject(status.original)
-      ? withOriginalTexts(restored, status.original)
-      : withoutMergedMetrics(restored, metrics as Texts | undefined, statusPortIn(environment)),
+      ? withOriginalTexts(podWithProbes, status.original)
+      : withoutMergedMetrics(podWithProbes, metrics as Texts | undefined, statusPortIn(environment)),
     injectedVolumes: new Set(namesIn(status.volumes)),
   };
 }
@@ -86,12 +89,12 @@ function withOriginalTexts(pod: Pod, original: Json): Pod {
 }
 
 function originalTexts(texts: Texts, original: unknown): Texts {
-  const restored = new Map(Object.entries(texts));
+  const restoredTexts = new Map(Object.entries(texts));
   for (const [key, value] of Object.entries(isObject(original) ? original : {})) {
-    if (typeof value === 'string') restored.set(key, value);
-    else restored.delete(key);
+    if (typeof value === 'string') restoredTexts.set(key, value);
+    else restoredTexts.delete(key);
   }
-  return Object.fromEntries(restored);
+  return Object.fromEntries(restoredTexts);
 }
 
 function namesIn(value: unknown): readonly string[] {
@@ -99,24 +102,24 @@ function namesIn(value: unknown): readonly string[] {
 }
 
 function withoutInjected({ spec, ...pod }: Pod, status: Json, overrides: ContainerOverrides): Pod {
-  const keepOriginal = <T extends { readonly name?: string }>(
+  const withoutInjectedItems = <T extends { readonly name?: string }>(
     items: readonly T[] | undefined,
-    injected: unknown,
+    injectedItems: unknown,
   ): T[] => {
-    const names = namesIn(injected);
+    const names = namesIn(injectedItems);
     return (items ?? []).filter(({ name = '' }) => !names.includes(name));
   };
   const lists = {
-    initContainers: [...keepOriginal(spec.initContainers, status.initContainers), ...overrides.initContainers],
-    volumes: keepOriginal(spec.volumes, status.volumes),
-    imagePullSecrets: keepOriginal(spec.imagePullSecrets, status.imagePullSecrets),
+    initContainers: [...withoutInjectedItems(spec.initContainers, status.initContainers), ...overrides.initContainers],
+    volumes: withoutInjectedItems(spec.volumes, status.volumes),
+    imagePullSecrets: withoutInjectedItems(spec.imagePullSecrets, status.imagePullSecrets),
   };
   const { initContainers: _init, volumes: _volumes, imagePullSecrets: _secrets, ...otherFields } = spec;
   return {
     ...pod,
     spec: {
       ...otherFields,
-      containers: [...keepOriginal(spec.containers, status.containers), ...overrides.containers],
+      containers: [...withoutInjectedItems(spec.containers, status.containers), ...overrides.containers],
       ...Object.fromEntries(
         Object.entries(lists).filter(([field, list]) => list.length > 0 || isEmptyList(spec[field])),
       ),

@@ -6,7 +6,7 @@ export interface ProxyIdentity {
   readonly gid: number;
 }
 
-const usersKey = 'openshift.io/sa.scc.uid-range';
+const uidRangeKey = 'openshift.io/sa.scc.uid-range';
 const groupsKey = 'openshift.io/sa.scc.supplemental-groups';
 
 /**
@@ -16,15 +16,15 @@ const groupsKey = 'openshift.io/sa.scc.supplemental-groups';
  * @returns `undefined` without valid ranges
  */
 export function openShiftIdentity(annotations: Texts): ProxyIdentity | undefined {
-  const uid = lastIdOf(annotations[usersKey]);
+  const uid = lastIdOf(annotations[uidRangeKey]);
   if (uid === undefined) return undefined;
   return { uid, gid: lastIdOf(annotations[groupsKey]) ?? uid };
 }
 
 /** The first range of a list has the form `1000620000/10000` (first and count) or `1000620000-1000629999`. */
 function lastIdOf(ranges = ''): number | undefined {
-  const [, first, separator, end] = /^\s*(\d{1,10})([/-])(\d{1,10})\s*(?:,|$)/.exec(ranges) ?? [];
-  if (first === undefined) return undefined;
-  const lastId = separator === '/' ? Number(first) + Number(end) - 1 : Number(end);
-  return lastId >= Number(first) && lastId < 2 ** 31 ? lastId : undefined;
+  const [, firstId, separator, countOrLastId] = /^\s*(\d{1,10})([/-])(\d{1,10})\s*(?:,|$)/.exec(ranges) ?? [];
+  if (firstId === undefined) return undefined;
+  const lastId = separator === '/' ? Number(firstId) + Number(countOrLastId) - 1 : Number(countOrLastId);
+  return lastId >= Number(firstId) && lastId < 2 ** 31 ? lastId : undefined;
 }

@@ -138,13 +138,13 @@ const texts: Check = (value, path) =>
     : [violation.fieldError(path, violation.wrongType('an object', value))];
 
 const fieldsOf =
-  (fields: Readonly<Record<string, Check>>, required: readonly string[] = []): Check =>
+  (fields: Readonly<Record<string, Check>>, requiredFields: readonly string[] = []): Check =>
   (value, path) => {
     if (!isObject(value)) return [violation.fieldError(path, violation.wrongType('an object', value))];
     return Object.entries(fields).flatMap(([key, check]) => {
       const field = value[key] ?? undefined;
       if (field !== undefined) return check(field, fieldPath(path, key));
-      return required.includes(key) ? [violation.fieldError(fieldPath(path, key), violation.missing())] : [];
+      return requiredFields.includes(key) ? [violation.fieldError(fieldPath(path, key), violation.missingValue())] : [];
     });
   };
 
@@ -185,11 +185,11 @@ const pod = fieldsOf(
 
 /** @param path of the pod in its document, for errors: empty, or `spec.template` */
 export function readPod(value: unknown, path = ''): Decoded<Pod> {
-  const [first, ...moreErrors] = pod(value, path);
-  if (first !== undefined) return E.left([first, ...moreErrors]);
+  const [firstError, ...moreErrors] = pod(value, path);
+  if (firstError !== undefined) return E.left([firstError, ...moreErrors]);
   if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
-  const cleanValue = withoutNulls(value) as Json;
-  return E.right({ ...cleanValue, metadata: cleanValue.metadata ?? {} } as Pod);
+  const valueWithoutNulls = withoutNulls(value) as Json;
+  return E.right({ ...valueWithoutNulls, metadata: valueWithoutNulls.metadata ?? {} } as Pod);
 }
 
 /** Items of lists stay, even if they are `null`. */

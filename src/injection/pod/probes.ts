@@ -18,16 +18,16 @@ interface Request {
 
 export function redirectProbes(pod: Pod, statusPort: number): { readonly pod: Pod; readonly probes: RedirectedProbes } {
   const probes: Record<string, Json> = {};
-  const redirected = mapContainers(pod, (container) =>
+  const redirectedPod = mapContainers(pod, (container) =>
     mapHandlers(container, (handler, path) => {
-      const original = redirectedHandler(handler, container.ports ?? [], statusPort);
-      if (original === undefined) return handler;
-      probes[path] = original;
+      const originalHandler = redirectedHandler(handler, container.ports ?? [], statusPort);
+      if (originalHandler === undefined) return handler;
+      probes[path] = originalHandler;
       const { httpGet: _http, tcpSocket: _tcp, grpc: _grpc, ...otherFields } = handler;
       return { ...otherFields, httpGet: { path, port: statusPort, scheme: 'HTTP' } };
     }),
   );
-  return { pod: redirected, probes };
+  return { pod: redirectedPod, probes };
 }
 
 /** An injected pod can then be injected again. Named ports become numbers in the restored probes. */
@@ -35,11 +35,11 @@ export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
   return mapContainers(pod, (container) =>
     mapHandlers(container, (handler, path) => {
       const request = requestOf(handler);
-      const original = Object.hasOwn(probes, path) ? probes[path] : undefined;
-      if (original === undefined || request?.kind !== 'httpGet' || request.fields.path !== path) return handler;
+      const originalHandler = Object.hasOwn(probes, path) ? probes[path] : undefined;
+      if (originalHandler === undefined || request?.kind !== 'httpGet' || request.fields.path !== path) return handler;
       const { httpGet: _redirected, ...otherFields } = handler;
-      const { timeoutSeconds: _timeout, ...restored } = original;
-      return { ...otherFields, ...restored };
+      const { timeoutSeconds: _timeout, ...restoredHandler } = originalHandler;
+      return { ...otherFields, ...restoredHandler };
     }),
   );
 }
@@ -89,13 +89,14 @@ function mapHandlers(container: Container, map: (handler: Json, path: string) =>
 
 function mapContainers(pod: Pod, map: (container: Container) => Container): Pod {
   const { containers, initContainers } = pod.spec;
-  const mapped = (container: Container): Container => (isSidecarContainer(container) ? container : map(container));
+  const mapContainer = (container: Container): Container =>
+    isSidecarContainer(container) ? container : map(container);
   return {
     ...pod,
     spec: {
       ...pod.spec,
-      containers: containers.map(mapped),
-      ...(initContainers && { initContainers: initContainers.map(mapped) }),
+      containers: containers.map(mapContainer),
+      ...(initContainers && { initContainers: initContainers.map(mapContainer) }),
     },
   };
 }

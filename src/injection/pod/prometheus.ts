@@ -40,7 +40,9 @@ export function mergesMetrics({ scrape, port }: ScrapeSettings, statusPort: numb
 }
 
 export function scrapePortError({ port = '' }: ScrapeSettings): violation.FieldViolation | undefined {
-  return reservedPorts.has(Number(port)) ? violation.notAllowed('must not be a port of the sidecar', port) : undefined;
+  return reservedPorts.has(Number(port))
+    ? violation.disallowedValue('must not be a port of the sidecar', port)
+    : undefined;
 }
 
 export function withMergedMetrics(pod: Pod, statusPort: number): Pod {
@@ -48,11 +50,11 @@ export function withMergedMetrics(pod: Pod, statusPort: number): Pod {
 }
 
 /**
- * @param original annotations that the injection stored; `undefined` if the pod had none
+ * @param originalSettings annotations that the injection stored; `undefined` if the pod had none
  * @param statusPort that the injection wrote
  */
-export function withoutMergedMetrics(pod: Pod, original: ScrapeSettings | undefined, statusPort: number): Pod {
-  if (original !== undefined) return withScrapeSettings(pod, original);
+export function withoutMergedMetrics(pod: Pod, originalSettings: ScrapeSettings | undefined, statusPort: number): Pod {
+  if (originalSettings !== undefined) return withScrapeSettings(pod, originalSettings);
   const { port, path } = scrapeSettingsOf(pod);
   return path === mergedPath && port === String(statusPort) ? withScrapeSettings(pod, {}) : pod;
 }

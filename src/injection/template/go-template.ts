@@ -31,7 +31,7 @@ export interface GoTemplateRenderer {
 export const rejectGoTemplate: RenderGoTemplate = ({ name }) =>
   fail(
     `templates.${name}`,
-    violation.unsupported(
+    violation.unsupportedFeature(
       `is a Go template, and the npm package ${goTemplatesPackage} that executes it is not installed; install it, or write the template as a strategic merge patch in YAML`,
     ),
   );
@@ -51,18 +51,18 @@ export async function withGoTemplates<Injector extends GoTemplates, T>(
   const { goTemplates } = injector;
   if (goTemplates === undefined) return run(injector);
   const calls = new Map<string, GoTemplateCall>();
-  const learn: RenderGoTemplate = (call) => {
+  const recordCall: RenderGoTemplate = (call) => {
     calls.set(JSON.stringify(call), call);
     return E.right({});
   };
-  const first = run({ ...injector, renderGoTemplate: learn });
-  if (calls.size === 0) return first;
-  const rendered = new Map<string, Decoded<TemplatePod>>();
+  const firstResult = run({ ...injector, renderGoTemplate: recordCall });
+  if (calls.size === 0) return firstResult;
+  const renderedTemplates = new Map<string, Decoded<TemplatePod>>();
   for (const [key, call] of calls) {
     const output = await goTemplates.render(call);
-    rendered.set(key, E.isLeft(output) ? output : parseYamlObject(output.right, `templates.${call.name}`));
+    renderedTemplates.set(key, E.isLeft(output) ? output : parseYamlObject(output.right, `templates.${call.name}`));
   }
-  return run({ ...injector, renderGoTemplate: (call) => rendered.get(JSON.stringify(call))! });
+  return run({ ...injector, renderGoTemplate: (call) => renderedTemplates.get(JSON.stringify(call))! });
 }
 
 export function goTemplateCall(name: string, template: string, input: TemplateInput, values: Json): GoTemplateCall {

@@ -9,11 +9,11 @@ import {
   imageOf,
   interceptionModeOf,
   resourcesOf,
-  restrictedSecurity,
+  restrictedSecurityContext,
   type TemplateInput,
 } from './template-input.ts';
 
-const traffic = 'traffic.sidecar.istio.io';
+const trafficPrefix = 'traffic.sidecar.istio.io';
 
 export function initContainer(input: TemplateInput): Container | undefined {
   if (interceptionModeOf(input) === 'NONE') return undefined;
@@ -33,7 +33,7 @@ export function initContainer(input: TemplateInput): Container | undefined {
     ],
     ...(environment.length > 0 && { env: environment }),
     resources: resourcesOf(input),
-    securityContext: usesCni ? restrictedSecurity(input) : initSecurity(values.privileged),
+    securityContext: usesCni ? restrictedSecurityContext(input) : initSecurityContext(values.privileged),
   };
 }
 
@@ -41,24 +41,26 @@ function redirectionArgs(input: TemplateInput): string[] {
   const { pod, settings, statusPort } = input;
   const { values } = settings;
   const optional = (flag: string, value: string): string[] => (value === '' ? [] : [flag, value]);
-  const excludedPorts = annotationOrSetting(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts).split(
-    ',',
-  );
+  const excludedPorts = annotationOrSetting(
+    pod,
+    `${trafficPrefix}/excludeInboundPorts`,
+    values.excludeInboundPorts,
+  ).split(',');
   const localPorts = [envoyMetricsPort, healthPort, statusPort].filter((port) => port > 0).map(String);
-  const virtual =
+  const virtualInterfaces =
     annotationOf(pod, 'istio.io/reroute-virtual-interfaces') ??
-    annotationOrSetting(pod, `${traffic}/kubevirtInterfaces`, '');
+    annotationOrSetting(pod, `${trafficPrefix}/kubevirtInterfaces`, '');
   return [
     ...['istio-iptables', '-p', '15001', '-z', '15006', '-u', String(redirectedUid(input))],
     ...['-m', interceptionModeOf(input)],
-    ...['-i', annotationOrSetting(pod, `${traffic}/includeOutboundIPRanges`, values.includeIPRanges)],
-    ...['-x', annotationOrSetting(pod, `${traffic}/excludeOutboundIPRanges`, values.excludeIPRanges)],
-    ...['-b', annotationOrSetting(pod, `${traffic}/includeInboundPorts`, values.includeInboundPorts)],
+    ...['-i', annotationOrSetting(pod, `${trafficPrefix}/includeOutboundIPRanges`, values.includeIPRanges)],
+    ...['-x', annotationOrSetting(pod, `${trafficPrefix}/excludeOutboundIPRanges`, values.excludeIPRanges)],
+    ...['-b', annotationOrSetting(pod, `${trafficPrefix}/includeInboundPorts`, values.includeInboundPorts)],
     ...['-d', [...new Set([...localPorts, ...excludedPorts.map((port) => port.trim()).filter(Boolean)])].join(',')],
-    ...optional('-q', annotationOrSetting(pod, `${traffic}/includeOutboundPorts`, values.includeOutboundPorts)),
-    ...optional('-o', annotationOrSetting(pod, `${traffic}/excludeOutboundPorts`, values.excludeOutboundPorts)),
-    ...optional('-k', virtual),
-    ...optional('-c', annotationOrSetting(pod, `${traffic}/excludeInterfaces`, '')),
+    ...optional('-q', annotationOrSetting(pod, `${trafficPrefix}/includeOutboundPorts`, values.includeOutboundPorts)),
+    ...optional('-o', annotationOrSetting(pod, `${trafficPrefix}/excludeOutboundPorts`, values.excludeOutboundPorts)),
+    ...optional('-k', virtualInterfaces),
+    ...optional('-c', annotationOrSetting(pod, `${trafficPrefix}/excludeInterfaces`, '')),
     ...(values.nativeNftables ? ['--native-nftables'] : []),
   ];
 }
@@ -69,7 +71,7 @@ function redirectedUid(input: TemplateInput): number {
 }
 
 /** iptables needs both capabilities and uid 0. A `restartPolicy` would make the container a sidecar. */
-function initSecurity(privileged: boolean): Json {
+function initSecurityContext(privileged: boolean): Json {
   return {
     allowPrivilegeEscalation: privileged,
     capabilities: { add: ['NET_ADMIN', 'NET_RAW'], drop: ['ALL'] },
@@ -85,40 +87,40 @@ export function cniAnnotations(input: TemplateInput): Readonly<Record<string, st
   const { pod, settings, statusPort } = input;
   const { values } = settings;
   if (!values.cni.enabled) return {};
-  const excludedPorts = annotationOrSetting(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts)
+  const excludedPorts = annotationOrSetting(pod, `${trafficPrefix}/excludeInboundPorts`, values.excludeInboundPorts)
     .split(',')
     .map((port) => port.trim())
     .filter(Boolean);
   const writtenAnnotations = {
     'sidecar.istio.io/interceptionMode': interceptionModeOf(input),
-    [`${traffic}/includeOutboundIPRanges`]: annotationOrSetting(
+    [`${trafficPrefix}/includeOutboundIPRanges`]: annotationOrSetting(
       pod,
-      `${traffic}/includeOutboundIPRanges`,
+      `${trafficPrefix}/includeOutboundIPRanges`,
       values.includeIPRanges,
     ),
-    [`${traffic}/excludeOutboundIPRanges`]: annotationOrSetting(
+    [`${trafficPrefix}/excludeOutboundIPRanges`]: annotationOrSetting(
       pod,
-      `${traffic}/excludeOutboundIPRanges`,
+      `${trafficPrefix}/excludeOutboundIPRanges`,
       values.excludeIPRanges,
     ),
-    [`${traffic}/includeInboundPorts`]: annotationOrSetting(
+    [`${trafficPrefix}/includeInboundPorts`]: annotationOrSetting(
       pod,
-      `${traffic}/includeInboundPorts`,
+      `${trafficPrefix}/includeInboundPorts`,
       values.includeInboundPorts,
     ),
-    [`${traffic}/excludeInboundPorts`]: [
+    [`${trafficPrefix}/excludeInboundPorts`]: [
       ...new Set([...(statusPort > 0 ? [String(statusPort)] : []), ...excludedPorts]),
     ].join(','),
   };
   const optional = {
-    [`${traffic}/includeOutboundPorts`]: annotationOrSetting(
+    [`${trafficPrefix}/includeOutboundPorts`]: annotationOrSetting(
       pod,
-      `${traffic}/includeOutboundPorts`,
+      `${trafficPrefix}/includeOutboundPorts`,
       values.includeOutboundPorts,
     ),
-    [`${traffic}/excludeOutboundPorts`]: annotationOrSetting(
+    [`${trafficPrefix}/excludeOutboundPorts`]: annotationOrSetting(
       pod,
-      `${traffic}/excludeOutboundPorts`,
+      `${trafficPrefix}/excludeOutboundPorts`,
       values.excludeOutboundPorts,
     ),
     ...(values.cni.provider === 'multus' && { 'k8s.v1.cni.cncf.io/networks': multusNetworks(pod) }),

@@ -64,11 +64,11 @@ function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] 
   const network = labelOf(pod, 'topology.istio.io/network') ?? values.network;
   const caAddress = values.caAddress || `istiod${revision ? `-${revision}` : ''}.${values.istioNamespace}.svc:15012`;
   const override = annotationOf(pod, 'sidecar.istio.io/bootstrapOverride');
-  const limit = (name: string, resource: string): EnvironmentVariable => ({
+  const limitVariable = (name: string, resource: string): EnvironmentVariable => ({
     name,
     valueFrom: { resourceFieldRef: { resource, divisor: '1' } },
   });
-  const meta = (name: string, value: string): EnvironmentVariable => ({ name: `ISTIO_META_${name}`, value });
+  const metaVariable = (name: string, value: string): EnvironmentVariable => ({ name: `ISTIO_META_${name}`, value });
   const { apiVersion, kind, name } = workload;
   return [
     { name: 'PILOT_CERT_PROVIDER', value: values.pilotCertProvider },
@@ -78,27 +78,27 @@ function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] 
     fieldVariable('INSTANCE_IP', 'status.podIP'),
     fieldVariable('SERVICE_ACCOUNT', 'spec.serviceAccountName'),
     fieldVariable('HOST_IP', 'status.hostIP'),
-    limit('ISTIO_CPU_LIMIT', 'limits.cpu'),
+    limitVariable('ISTIO_CPU_LIMIT', 'limits.cpu'),
     { name: 'PROXY_CONFIG', value: JSON.stringify(changedFields(proxyConfig)) },
-    meta('POD_PORTS', JSON.stringify(declaredPorts(pod))),
-    meta(
+    metaVariable('POD_PORTS', JSON.stringify(declaredPorts(pod))),
+    metaVariable(
       'APP_CONTAINERS',
       pod.spec.containers
         .filter((container) => !isSidecarContainer(container))
         .map((container) => container.name)
         .join(','),
     ),
-    limit('GOMEMLIMIT', 'limits.memory'),
-    meta('CLUSTER_ID', values.clusterName),
+    limitVariable('GOMEMLIMIT', 'limits.memory'),
+    metaVariable('CLUSTER_ID', values.clusterName),
     fieldVariable('ISTIO_META_NODE_NAME', 'spec.nodeName'),
-    meta('INTERCEPTION_MODE', interceptionModeOf(input)),
-    ...(network ? [meta('NETWORK', network)] : []),
-    meta('WORKLOAD_NAME', labelOf(pod, 'service.istio.io/workload-name') ?? name),
-    meta(
+    metaVariable('INTERCEPTION_MODE', interceptionModeOf(input)),
+    ...(network ? [metaVariable('NETWORK', network)] : []),
+    metaVariable('WORKLOAD_NAME', labelOf(pod, 'service.istio.io/workload-name') ?? name),
+    metaVariable(
       'OWNER',
       `kubernetes://apis/${apiVersion}/namespaces/${namespace || 'default'}/${kind.toLowerCase()}s/${name}`,
     ),
-    meta('MESH_ID', values.meshId || mesh.trustDomain),
+    metaVariable('MESH_ID', values.meshId || mesh.trustDomain),
     { name: 'TRUST_DOMAIN', value: mesh.trustDomain },
     ...(override
       ? [{ name: 'ISTIO_BOOTSTRAP_OVERRIDE', value: `${bootstrapOverrideFolder}/${bootstrapOverrideFile}` }]
@@ -156,21 +156,21 @@ export function sidecarLifecycle({ settings, isNative, proxyConfig, statusPort }
   return proxyConfig.holdApplicationUntilProxyStarts === true ? { lifecycle: { postStart: exec('wait') } } : {};
 }
 
-export function sidecarSecurity(input: TemplateInput): Json {
+export function proxySecurityContext(input: TemplateInput): Json {
   const { pod, settings, proxyUid, proxyGid } = input;
   const { privileged } = settings.values;
   const isTproxy = interceptionModeOf(input) === 'TPROXY';
   const bindsPorts = booleanAnnotationOrSetting(pod, 'sidecar.istio.io/capNetBindService', false);
   const addedCapabilities = [...(isTproxy ? ['NET_ADMIN'] : []), ...(bindsPorts ? ['NET_BIND_SERVICE'] : [])];
-  const isRoot = isTproxy || bindsPorts;
+  const runsAsRoot = isTproxy || bindsPorts;
   return {
     allowPrivilegeEscalation: privileged,
     capabilities: { ...(addedCapabilities.length > 0 && { add: addedCapabilities }), drop: ['ALL'] },
     privileged,
     readOnlyRootFilesystem: true,
     runAsGroup: proxyGid,
-    runAsNonRoot: !isRoot,
-    runAsUser: isRoot ? 0 : proxyUid,
+    runAsNonRoot: !runsAsRoot,
+    runAsUser: runsAsRoot ? 0 : proxyUid,
   };
 }
 

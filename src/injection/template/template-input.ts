@@ -50,20 +50,20 @@ export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: str
 /** The type replaces an image type at the end of the tag. A name with `/` is a complete reference. */
 export function imageReference({ hub, tag }: Pick<InjectionValues, 'hub' | 'tag'>, name: string, type: string): string {
   if (name.includes('/')) return name;
-  const plain = type === '' ? tag : tag.replace(/-(distroless|debug)$/, '');
+  const tagWithoutVariant = type === '' ? tag : tag.replace(/-(distroless|debug)$/, '');
   const suffix = type === '' || type === 'default' ? '' : `-${type}`;
-  return `${hub}/${name}:${plain}${suffix}`;
+  return `${hub}/${name}:${tagWithoutVariant}${suffix}`;
 }
 
 /** Any of the four annotations replaces all values. */
 export function resourcesOf({ pod, settings }: TemplateInput): Json {
   const value = (name: string): string | undefined => annotationOf(pod, `sidecar.istio.io/${name}`);
-  const of = (cpu: string | undefined, memory: string | undefined): Json => ({
+  const cpuAndMemory = (cpu: string | undefined, memory: string | undefined): Json => ({
     ...(cpu && { cpu }),
     ...(memory && { memory }),
   });
-  const requests = of(value('proxyCPU'), value('proxyMemory'));
-  const limits = of(value('proxyCPULimit'), value('proxyMemoryLimit'));
+  const requests = cpuAndMemory(value('proxyCPU'), value('proxyMemory'));
+  const limits = cpuAndMemory(value('proxyCPULimit'), value('proxyMemoryLimit'));
   const isAnnotatedPod = Object.keys(requests).length + Object.keys(limits).length > 0;
   if (!isAnnotatedPod) return settings.values.resources;
   return {
@@ -82,7 +82,7 @@ export function addedEnvironment({ settings, proxyConfig }: TemplateInput): read
 }
 
 /** These containers neither change the network nor bind privileged ports. */
-export function restrictedSecurity({ proxyUid, proxyGid }: TemplateInput): Json {
+export function restrictedSecurityContext({ proxyUid, proxyGid }: TemplateInput): Json {
   return {
     allowPrivilegeEscalation: false,
     capabilities: { drop: ['ALL'] },

@@ -1,8 +1,14 @@
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { type Container, isSidecarContainer, labelOf } from '../pod/pod.ts';
 import { cniAnnotations, initContainer } from './init-container.ts';
-import { proxyContainer, proxyVolumes, sidecarLifecycle, sidecarSecurity } from './proxy-container.ts';
-import { imageOf, labelValue, restrictedSecurity, type TemplateInput, type TemplatePod } from './template-input.ts';
+import { proxyContainer, proxySecurityContext, proxyVolumes, sidecarLifecycle } from './proxy-container.ts';
+import {
+  imageOf,
+  labelValue,
+  restrictedSecurityContext,
+  type TemplateInput,
+  type TemplatePod,
+} from './template-input.ts';
 
 export const builtInTemplates: Readonly<Record<string, (input: TemplateInput) => TemplatePod>> = {
   sidecar: sidecarTemplate,
@@ -15,7 +21,7 @@ function sidecarTemplate(input: TemplateInput): TemplatePod {
   const proxy: Container = {
     ...proxyContainer(input, 'sidecar'),
     ...sidecarLifecycle(input),
-    securityContext: sidecarSecurity(input),
+    securityContext: proxySecurityContext(input),
     ...(isNative && { restartPolicy: 'Always' }),
   };
   const init = initContainer(input);
@@ -38,7 +44,7 @@ function gatewayTemplate(input: TemplateInput): TemplatePod {
   const { gateways } = input.settings.values;
   const proxy: Container = {
     ...proxyContainer(input, 'router'),
-    securityContext: restrictedSecurity(input),
+    securityContext: restrictedSecurityContext(input),
   };
   return {
     metadata: { labels: canonicalLabels(input), annotations: commonAnnotations(input) },
@@ -69,9 +75,9 @@ function grpcAgentTemplate(input: TemplateInput): TemplatePod {
       { name: 'OUTPUT_CERTS', value: certificateFolder },
       { name: 'GRPC_XDS_BOOTSTRAP', value: grpcBootstrapFile },
     ],
-    ...readinessOfAgent(input),
+    ...agentReadinessProbe(input),
     ...sidecarLifecycle(input),
-    securityContext: sidecarSecurity(input),
+    securityContext: proxySecurityContext(input),
     ...(input.isNative && { restartPolicy: 'Always' }),
   };
   const applications = input.pod.spec.containers
@@ -98,7 +104,7 @@ function grpcAgentTemplate(input: TemplateInput): TemplatePod {
 }
 
 /** Without Envoy, there is no readiness listener. */
-function readinessOfAgent({ statusPort }: TemplateInput): object {
+function agentReadinessProbe({ statusPort }: TemplateInput): object {
   if (statusPort === 0) return {};
   const httpGet = { path: '/healthz/ready', port: statusPort };
   return {
@@ -122,25 +128,25 @@ function tlsModeLabel({ pod }: TemplateInput): Readonly<Record<string, string>> 
 }
 
 function canonicalLabels({ pod, workload, settings }: TemplateInput): Readonly<Record<string, string>> {
-  const first = (...names: readonly string[]): string | undefined =>
+  const firstLabelValue = (...names: readonly string[]): string | undefined =>
     names.map((name) => labelOf(pod, name)).find((value) => value !== undefined && value !== '');
   const { network } = settings.values;
   return {
     'service.istio.io/canonical-name': labelValue(
-      first('service.istio.io/canonical-name', 'app.kubernetes.io/name', 'app') ?? workload.name,
+      firstLabelValue('service.istio.io/canonical-name', 'app.kubernetes.io/name', 'app') ?? workload.name,
     ),
     'service.istio.io/canonical-revision': labelValue(
-      first('service.istio.io/canonical-revision', 'app.kubernetes.io/version', 'version') ?? 'latest',
+      firstLabelValue('service.istio.io/canonical-revision', 'app.kubernetes.io/version', 'version') ?? 'latest',
     ),
     ...(network && { 'topology.istio.io/network': labelOf(pod, 'topology.istio.io/network') ?? network }),
   };
 }
 
 function commonAnnotations({ pod, settings }: TemplateInput): Readonly<Record<string, string>> {
-  const [first] = pod.spec.containers.filter((container) => !isSidecarContainer(container));
+  const [firstContainer] = pod.spec.containers.filter((container) => !isSidecarContainer(container));
   const keys = ['kubectl.kubernetes.io/default-container', 'kubectl.kubernetes.io/default-logs-container'];
   const namedTemplates = keys.flatMap((key) => {
-    const name = pod.metadata.annotations?.[key] ?? first?.name;
+    const name = pod.metadata.annotations?.[key] ?? firstContainer?.name;
     return name === undefined ? [] : [[key, name] as const];
   });
   return { [revisionLabel]: settings.revision || 'default', ...Object.fromEntries(namedTemplates) };

@@ -5,7 +5,7 @@ import { FairQueue, type ShareKey } from './fair-queue.ts';
 function takeItems(queue: FairQueue<string>, count = Number.POSITIVE_INFINITY): string[] {
   const items: string[] = [];
   while (items.length < count) {
-    const item = queue.next();
+    const item = queue.takeNext();
     if (item === undefined) break;
     items.push(item);
   }
@@ -65,7 +65,7 @@ describe('FairQueue', () => {
       ['now, too', 0, 'mallory'],
     ] as const)
       queue.add({ name, due }, [account]);
-    expect(Array.from({ length: 5 }, () => queue.next()?.name)).toEqual([
+    expect(Array.from({ length: 5 }, () => queue.takeNext()?.name)).toEqual([
       ...['soon', 'now', 'also soon', 'now, too', 'late'],
     ]);
   });
@@ -73,8 +73,8 @@ describe('FairQueue', () => {
   it('skips items that are not ready, and keeps their order', () => {
     const queue = new FairQueue<string>({ maxItems: 10 });
     for (const item of ['a1', 'a2', 'b1']) queue.add(item, [item[0]!]);
-    expect([queue.next((item) => item !== 'a1'), queue.next((item) => item !== 'a1')]).toEqual(['a2', 'b1']);
-    expect(queue.next((item) => item !== 'a1')).toBeUndefined();
+    expect([queue.takeNext((item) => item !== 'a1'), queue.takeNext((item) => item !== 'a1')]).toEqual(['a2', 'b1']);
+    expect(queue.takeNext((item) => item !== 'a1')).toBeUndefined();
     expect(takeItems(queue)).toEqual(['a1']);
   });
 });
@@ -91,11 +91,11 @@ describe('FairQueue after any sequence of additions and removals', () => {
         const countOf = (namespace: string) => [...keys.values()].filter(([owner]) => owner === namespace).length;
         steps.forEach((arrival, item) => {
           if (arrival === undefined) {
-            const next = queue.next();
+            const next = queue.takeNext();
             expect(keys.delete(next!)).toBe(next !== undefined);
           } else {
             keys.set(item, [arrival.namespace, arrival.account]);
-            const isAccepted = queue.accepts([arrival.namespace, arrival.account]);
+            const isAccepted = queue.canAdd([arrival.namespace, arrival.account]);
             const rejectedItem = queue.add(item, [arrival.namespace, arrival.account]);
             expect(rejectedItem !== item).toBe(isAccepted);
             if (rejectedItem !== undefined) {
@@ -118,7 +118,7 @@ describe('FairQueue after any sequence of additions and removals', () => {
         const queue = new FairQueue<number>({ maxItems: 100 });
         arrivals.forEach(({ namespace, account }, item) => void queue.add(item, [namespace, account]));
         const servedNamespaces: string[] = [];
-        for (let item = queue.next(); item !== undefined; item = queue.next())
+        for (let item = queue.takeNext(); item !== undefined; item = queue.takeNext())
           servedNamespaces.push(arrivals[item]!.namespace);
         for (const namespace of new Set(servedNamespaces)) {
           const last = servedNamespaces.lastIndexOf(namespace);

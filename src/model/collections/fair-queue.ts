@@ -46,9 +46,9 @@ export class FairQueue<Item> {
     return this.#keys.keys();
   }
 
-  accepts(key: ShareKey): boolean {
+  canAdd(key: ShareKey): boolean {
     if (this.#isFull(key)) return false;
-    return this.size < this.#options.maxItems || this.#isBelowLargest(key);
+    return this.size < this.#options.maxItems || this.#isBelowLargestShare(key);
   }
 
   /** @returns the rejected item: the new one, or one of the key with the most items */
@@ -61,8 +61,8 @@ export class FairQueue<Item> {
     return rejectedItem;
   }
 
-  next(isReady: (item: Item) => boolean = () => true): Item | undefined {
-    const item = firstOf(this.#root, isReady);
+  takeNext(isReady: (item: Item) => boolean = () => true): Item | undefined {
+    const item = takeFirstReady(this.#root, isReady);
     if (item !== undefined) this.remove(item);
     return item;
   }
@@ -82,8 +82,10 @@ export class FairQueue<Item> {
   }
 
   #isFull(key: ShareKey): boolean {
-    const shares = this.#pathOf(key).slice(1);
-    return shares.some(({ count }, level) => count >= (this.#options.maxOfKey?.[level] ?? Number.POSITIVE_INFINITY));
+    const parentShares = this.#pathOf(key).slice(1);
+    return parentShares.some(
+      ({ count }, level) => count >= (this.#options.maxOfKey?.[level] ?? Number.POSITIVE_INFINITY),
+    );
   }
 
   #insert(item: Item, key: ShareKey): void {
@@ -97,7 +99,11 @@ export class FairQueue<Item> {
       share = child;
     }
     const { precedes } = this.#options;
-    share.items.splice(precedes === undefined ? share.items.length : placeFor(item, share.items, precedes), 0, item);
+    share.items.splice(
+      precedes === undefined ? share.items.length : insertionIndex(item, share.items, precedes),
+      0,
+      item,
+    );
   }
 
   #pathOf(key: ShareKey): Share<Item>[] {
@@ -110,7 +116,7 @@ export class FairQueue<Item> {
     return path;
   }
 
-  #isBelowLargest(key: ShareKey): boolean {
+  #isBelowLargestShare(key: ShareKey): boolean {
     const path = this.#pathOf(key);
     return path.some(({ children }, level) => {
       const ownCount = path.at(level + 1)?.count ?? 0;
@@ -133,10 +139,10 @@ function emptyShare<Item>(): Share<Item> {
   return { count: 0, children: new Map(), items: [] };
 }
 
-function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) => boolean): Item | undefined {
+function takeFirstReady<Item>({ items, children }: Share<Item>, isReady: (item: Item) => boolean): Item | undefined {
   for (const item of items) if (isReady(item)) return item;
   for (const [name, child] of children) {
-    const item = firstOf(child, isReady);
+    const item = takeFirstReady(child, isReady);
     if (item === undefined) continue;
     children.delete(name);
     children.set(name, child);
@@ -145,7 +151,11 @@ function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) =
   return undefined;
 }
 
-function placeFor<Item>(item: Item, items: readonly Item[], precedes: (one: Item, other: Item) => boolean): number {
+function insertionIndex<Item>(
+  item: Item,
+  items: readonly Item[],
+  precedes: (one: Item, other: Item) => boolean,
+): number {
   let lowIndex = 0;
   let highIndex = items.length;
   while (lowIndex < highIndex) {

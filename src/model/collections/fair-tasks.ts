@@ -20,9 +20,9 @@ export interface FairTask<Result> {
   readonly run: (settle: (result: Result) => void) => Promise<void>;
   /**
    * Called instead of `run` if the queue rejects the task.
-   * @param waiting number of waiting tasks
+   * @param waitingCount number of waiting tasks
    */
-  readonly reject: (waiting: number) => Result;
+  readonly reject: (waitingCount: number) => Result;
   /** Called instead of `run` if the signal is aborted first. By default, the task stays in the queue. */
   readonly cancelled?: () => Result;
 }
@@ -62,17 +62,17 @@ export class FairTasks {
       startTask: () => run(resolve).catch(fail),
       reject: () => resolve(reject(this.#queue.size)),
     };
-    const leave = (): void => {
+    const cancelWaitingTask = (): void => {
       if (cancelled !== undefined && this.#queue.remove(waitingTask)) resolve(cancelled());
     };
-    signal?.addEventListener('abort', leave, { once: true });
+    signal?.addEventListener('abort', cancelWaitingTask, { once: true });
     if (this.#hasSlot(key)) this.#start(waitingTask);
     else this.#queue.add(waitingTask, key)?.reject();
-    return promise.finally(() => signal?.removeEventListener('abort', leave));
+    return promise.finally(() => signal?.removeEventListener('abort', cancelWaitingTask));
   }
 
-  #beginNext(): void {
-    const nextTask = this.#queue.next(({ key }) => this.#hasSlot(key));
+  #startNextTasks(): void {
+    const nextTask = this.#queue.takeNext(({ key }) => this.#hasSlot(key));
     if (nextTask !== undefined) this.#start(nextTask);
   }
 
@@ -85,7 +85,7 @@ export class FairTasks {
     this.#changeRunningCount(outermostKey, 1);
     void startTask().finally(() => {
       this.#changeRunningCount(outermostKey, -1);
-      this.#beginNext();
+      this.#startNextTasks();
     });
   }
 

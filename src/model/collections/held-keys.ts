@@ -4,12 +4,12 @@ import { memoizeByObject } from './memoize-by-object.ts';
 type KeyList = Map<string, readonly KeyList[]>;
 
 export class HeldKeys {
-  readonly #keysOf = memoizeByObject((keyHolder: object): KeyList => {
+  readonly #keysOf = memoizeByObject((owner: object): KeyList => {
     const keys: KeyList = new Map();
-    this.#holders.register(keyHolder, keys);
+    this.#owners.register(owner, keys);
     return keys;
   });
-  readonly #holders = new FinalizationRegistry<KeyList>((keys) => {
+  readonly #owners = new FinalizationRegistry<KeyList>((keys) => {
     for (const [key, heldKeys] of keys) {
       // The key may have been added again with other holders.
       for (const keyMap of heldKeys) if (keyMap.get(key) === heldKeys) keyMap.delete(key);
@@ -25,17 +25,17 @@ export class HeldKeys {
 
   add(key: string, holders: readonly object[]): void {
     const heldKeys = holders.map(this.#keysOf);
-    const holdersOfKey = heldKeys[0]?.get(key);
+    const ownersOfKey = heldKeys[0]?.get(key);
     if (
-      holdersOfKey !== undefined &&
-      holdersOfKey.length === heldKeys.length &&
-      holdersOfKey.every((keyMap, holderIndex) => keyMap === heldKeys[holderIndex])
+      ownersOfKey !== undefined &&
+      ownersOfKey.length === heldKeys.length &&
+      ownersOfKey.every((keyMap, ownerIndex) => keyMap === heldKeys[ownerIndex])
     )
       return;
     for (const keyMap of heldKeys) keyMap.set(key, heldKeys);
   }
 
-  countOf(keyHolder: object): number {
-    return this.#keysOf(keyHolder).size;
+  countOf(owner: object): number {
+    return this.#keysOf(owner).size;
   }
 }

@@ -10,33 +10,33 @@ export interface LinkedItem<Item> {
 }
 
 export class LinkedQueue<Item extends LinkedItem<Item>> {
-  #oldest: Item | undefined;
-  #newest: Item | undefined;
+  #oldestItem: Item | undefined;
+  #newestItem: Item | undefined;
 
   get oldest(): Item | undefined {
-    return this.#oldest;
+    return this.#oldestItem;
   }
 
   add(item: Item): void {
-    item.older = this.#newest;
-    if (this.#newest === undefined) this.#oldest = item;
-    else this.#newest.newer = item;
-    this.#newest = item;
+    item.older = this.#newestItem;
+    if (this.#newestItem === undefined) this.#oldestItem = item;
+    else this.#newestItem.newer = item;
+    this.#newestItem = item;
   }
 
   /** @param item must be in this queue */
   remove(item: Item): void {
     const { older, newer } = item;
-    if (older === undefined) this.#oldest = newer;
+    if (older === undefined) this.#oldestItem = newer;
     else older.newer = newer;
-    if (newer === undefined) this.#newest = older;
+    if (newer === undefined) this.#newestItem = older;
     else newer.older = older;
     item.older = undefined;
     item.newer = undefined;
   }
 
   clear(): void {
-    this.#oldest = undefined;
-    this.#newest = undefined;
+    this.#oldestItem = undefined;
+    this.#newestItem = undefined;
   }
 }

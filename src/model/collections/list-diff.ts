@@ -6,17 +6,26 @@ export interface ListDiff<T> {
 /** Needs one comparison per item if the lists differ in one place. */
 export function listDiff<T extends object>(previous: readonly T[], next: readonly T[]): ListDiff<T> {
   if (previous === next) return { removed: [], added: [] };
-  let start = 0;
-  while (start < previous.length && start < next.length && previous[start] === next[start]) start++;
-  let end = 0;
-  const maxEnd = Math.min(previous.length, next.length) - start;
-  while (end < maxEnd && previous[previous.length - 1 - end] === next[next.length - 1 - end]) end++;
-  const previousItems = previous.slice(start, previous.length - end);
-  const current = next.slice(start, next.length - end);
-  const [oldSet, nowSet] = [new Set(previousItems), new Set(current)];
+  let commonPrefixLength = 0;
+  while (
+    commonPrefixLength < previous.length &&
+    commonPrefixLength < next.length &&
+    previous[commonPrefixLength] === next[commonPrefixLength]
+  )
+    commonPrefixLength++;
+  let commonSuffixLength = 0;
+  const maxSuffixLength = Math.min(previous.length, next.length) - commonPrefixLength;
+  while (
+    commonSuffixLength < maxSuffixLength &&
+    previous[previous.length - 1 - commonSuffixLength] === next[next.length - 1 - commonSuffixLength]
+  )
+    commonSuffixLength++;
+  const previousItems = previous.slice(commonPrefixLength, previous.length - commonSuffixLength);
+  const nextItems = next.slice(commonPrefixLength, next.length - commonSuffixLength);
+  const [previousSet, nextSet] = [new Set(previousItems), new Set(nextItems)];
   return {
-    removed: previousItems.filter((item) => !nowSet.has(item)),
-    added: current.filter((item) => !oldSet.has(item)),
+    removed: previousItems.filter((item) => !nextSet.has(item)),
+    added: nextItems.filter((item) => !previousSet.has(item)),
   };
 }
 
@@ -31,11 +40,11 @@ export function changedList<T extends object>(
   if (remainingItems.length === list.length && addedItems.length === 0) return list;
   // Binary insertion is faster only for a few items.
   if (addedItems.length > 32) return [...remainingItems, ...addedItems].sort(compare);
-  for (const item of addedItems) remainingItems.splice(placeOf(remainingItems, item, compare), 0, item);
+  for (const item of addedItems) remainingItems.splice(insertionIndex(remainingItems, item, compare), 0, item);
   return remainingItems;
 }
 
-function placeOf<T>(list: readonly T[], item: T, compare: (a: T, b: T) => number): number {
+function insertionIndex<T>(list: readonly T[], item: T, compare: (a: T, b: T) => number): number {
   let [lowIndex, highIndex] = [0, list.length];
   while (lowIndex < highIndex) {
     const middle = (lowIndex + highIndex) >>> 1;

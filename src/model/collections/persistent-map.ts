@@ -62,7 +62,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     if (!this.has(key)) return this;
     return this.size === 1
       ? PersistentMap.empty()
-      : new PersistentMap(dropEntry(this.#root!, hashOf(key), 0, key), this.size - 1);
+      : new PersistentMap(removeEntry(this.#root!, hashOf(key), 0, key), this.size - 1);
   }
 
   *entries(): MapIterator<[string, V]> {
@@ -86,8 +86,8 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
   }
 
   /** Skips shared nodes, so comparing a map with its derived version costs as much as their difference. */
-  differingKeys(other: PersistentMap<V>): Iterable<string> {
-    return differences(this.#root, other.#root);
+  differingKeys(otherMap: PersistentMap<V>): Iterable<string> {
+    return differences(this.#root, otherMap.#root);
   }
 
   #entry(key: string): readonly [string, V] | undefined {
@@ -99,7 +99,7 @@ function entryOf<V>(root: Node<V> | undefined, key: string): readonly [string, V
   const hash = hashOf(key);
   let node = root;
   for (let shift = 0; node !== undefined; shift += bitsPerLevel) {
-    if ('entries' in node) return node.hash === hash ? node.entries.find(([other]) => other === key) : undefined;
+    if ('entries' in node) return node.hash === hash ? node.entries.find(([entryKey]) => entryKey === key) : undefined;
     node = node.children[(hash >>> shift) & (childrenPerNode - 1)];
   }
   return undefined;
@@ -136,13 +136,13 @@ function insertEntry<V>(
   return node;
 }
 
-function dropEntry<V>(node: Node<V>, hash: number, shift: number, key: string): Node<V> | undefined {
+function removeEntry<V>(node: Node<V>, hash: number, shift: number, key: string): Node<V> | undefined {
   if ('entries' in node) {
     const entries = node.entries.filter(([entryKey]) => entryKey !== key);
     return entries.length === 0 ? undefined : { hash: node.hash, entries };
   }
   const index = (hash >>> shift) & (childrenPerNode - 1);
-  const children = node.children.with(index, dropEntry(node.children[index]!, hash, shift + bitsPerLevel, key));
+  const children = node.children.with(index, removeEntry(node.children[index]!, hash, shift + bitsPerLevel, key));
   const remainingChildren = children.filter((child) => child !== undefined);
   // A branch with one leaf becomes the leaf. A branch with one child branch stays, because the depth determines the hash bits that select a child.
   if (remainingChildren.length === 1 && 'entries' in remainingChildren[0]!) return remainingChildren[0];

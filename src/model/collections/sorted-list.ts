@@ -42,19 +42,19 @@ export class SortedList<T> {
       return SortedList.of([...this.items.filter((item) => !removedSet.has(item)), ...addedItems], this.#compare);
     }
     const blocks = [...this.#blocks];
-    for (const item of removedItems) this.#drop(blocks, item);
+    for (const item of removedItems) this.#removeItem(blocks, item);
     for (const item of addedItems) this.#put(blocks, item);
     return new SortedList(blocks, this.length - removedItems.length + addedItems.length, this.#compare);
   }
 
-  #drop(blocks: (readonly T[])[], item: T): void {
+  #removeItem(blocks: (readonly T[])[], item: T): void {
     const blockIndex = this.#blockOf(blocks, item);
     const block = blocks[blockIndex]!;
-    const remainingItems = block.toSpliced(placeOf(block, item, this.#compare), 1);
-    const next = blocks[blockIndex + 1];
+    const remainingItems = block.toSpliced(insertionIndex(block, item, this.#compare), 1);
+    const nextBlock = blocks[blockIndex + 1];
     // Joins small neighbours, so that a shrinking list does not fragment.
-    if (next !== undefined && remainingItems.length + next.length <= maxBlockItems / 2)
-      blocks.splice(blockIndex, 2, [...remainingItems, ...next]);
+    if (nextBlock !== undefined && remainingItems.length + nextBlock.length <= maxBlockItems / 2)
+      blocks.splice(blockIndex, 2, [...remainingItems, ...nextBlock]);
     else if (remainingItems.length === 0) blocks.splice(blockIndex, 1);
     else blocks[blockIndex] = remainingItems;
   }
@@ -66,7 +66,7 @@ export class SortedList<T> {
     }
     const blockIndex = this.#blockOf(blocks, item);
     const block = blocks[blockIndex]!;
-    const largerBlock = block.toSpliced(placeOf(block, item, this.#compare), 0, item);
+    const largerBlock = block.toSpliced(insertionIndex(block, item, this.#compare), 0, item);
     if (largerBlock.length <= maxBlockItems) blocks[blockIndex] = largerBlock;
     else blocks.splice(blockIndex, 1, largerBlock.slice(0, maxBlockItems / 2), largerBlock.slice(maxBlockItems / 2));
   }
@@ -87,7 +87,7 @@ const maxBlockItems = 512;
 
 const maxSingleEdits = 64;
 
-function placeOf<T>(block: readonly T[], item: T, compare: (a: T, b: T) => number): number {
+function insertionIndex<T>(block: readonly T[], item: T, compare: (a: T, b: T) => number): number {
   let [lowIndex, highIndex] = [0, block.length];
   while (lowIndex < highIndex) {
     const middle = (lowIndex + highIndex) >> 1;

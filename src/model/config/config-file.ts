@@ -7,7 +7,7 @@ import type { FieldError } from '../fields/decode.ts';
 import { effectWarnings } from '../fields/effect.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import type { FieldViolation } from '../fields/violation.ts';
-import { type KindName, kinds, writtenKind } from '../kinds/index.ts';
+import { type KindName, kinds, originalKindName } from '../kinds/index.ts';
 import type { MetadataTexts } from '../kinds/kind.ts';
 import { metadataWarnings } from '../kinds/metadata-warnings.ts';
 import {
@@ -29,9 +29,9 @@ import {
 } from './envelope.ts';
 import { isForeignDocument } from './foreign-document.ts';
 import { objectsWithin } from './list-of-objects.ts';
-import { cutAtLevel, isNestedDeeper } from './nesting.ts';
+import { isNestedDeeperThan, truncateAtLevel } from './nesting.ts';
 import { type Problem, violationIn } from './problem.ts';
-import { identityOf, standInFor } from './refused.ts';
+import { buildPlaceholder, identityOf } from './refused.ts';
 import { storeWrittenSpec } from './written-spec.ts';
 
 export interface ConfigFile {
@@ -67,7 +67,7 @@ export function* readConfigFileInSteps(file: string, text: string, options: Conf
   const documents = new Map<string, DocumentResult>();
   const configs: Config[] = [];
   const problems: Problem[] = [];
-  const standIns: Config[] = [];
+  const placeholders: Config[] = [];
   for (const documentPart of documentsOf(text)) {
     const cachedResult = documents.get(documentPart.text) ?? options.previous?.documents.get(documentPart.text);
     const result =
@@ -77,10 +77,10 @@ export function* readConfigFileInSteps(file: string, text: string, options: Conf
     documents.set(documentPart.text, result);
     for (const config of result.configs) configs.push(config);
     for (const problem of result.problems) problems.push(problem);
-    for (const standIn of result.standIns) standIns.push(standIn);
+    for (const placeholder of result.standIns) placeholders.push(placeholder);
     yield;
   }
-  return { configs, problems, standIns, documents };
+  return { configs, problems, standIns: placeholders, documents };
 }
 
 /**
@@ -96,11 +96,11 @@ export function readConfigObject(
     options.source === undefined ? omitSource(config) : Object.freeze({ ...config, source: options.source });
   const document: YamlDocument = { value, errors: [], positionOf: () => ({ line: 0, column: 0 }) };
   const reader = new DocumentReader(location, document, options);
-  if (isNestedDeeper(value, maxNesting)) reader.reportExcessiveDepth(cutAtLevel(value, maxNesting));
+  if (isNestedDeeperThan(value, maxNesting)) reader.reportExcessiveDepth(truncateAtLevel(value, maxNesting));
   else reader.readObject(value, '');
   const [config] = reader.configs;
-  const standIns = reader.standIns.map((standIn) => withPosition({ ...standIn, ...versionOf(value) }));
-  return { config: config && withPosition(config), problems: reader.problems, standIns };
+  const placeholders = reader.standIns.map((placeholder) => withPosition({ ...placeholder, ...versionOf(value) }));
+  return { config: config && withPosition(config), problems: reader.problems, standIns: placeholders };
 }
 
 function omitSource({ source: _, ...config }: Config): Config {
@@ -125,15 +125,15 @@ export interface ReadObject {
 function shiftLines(result: DocumentResult, lineNumber: number): DocumentResult {
   const lineOffset = lineNumber - result.line;
   if (lineOffset === 0) return result;
-  const movedConfig = (config: Config): Config =>
+  const shiftConfig = (config: Config): Config =>
     Object.freeze({
       ...config,
       ...(config.source && { source: { ...config.source, line: config.source.line + lineOffset } }),
     });
   return {
     line: lineNumber,
-    configs: result.configs.map(movedConfig),
-    standIns: result.standIns.map(movedConfig),
+    configs: result.configs.map(shiftConfig),
+    standIns: result.standIns.map(shiftConfig),
     problems: result.problems.map((problem) => ({ ...problem, line: problem.line + lineOffset })),
   };
 }
@@ -145,7 +145,7 @@ function* readDocumentInSteps(file: string, documentPart: TextPart, options: Con
   if (document.isTooLong && isForeignDocument(documentPart.text)) return { ...noObjects, line: documentPart.line };
   if (document.errors.length > 0) reader.reportSyntaxErrors();
   else if (document.value !== null && document.value !== undefined) yield* reader.readObjectsInSteps(document.value);
-  reader.warnOfReplacedBytes(documentPart);
+  reader.warnAboutReplacedBytes(documentPart);
   const problems = reader.problems.toSorted((a, b) => a.line - b.line || (a.column ?? 0) - (b.column ?? 0));
   return { line: documentPart.line, configs: reader.configs, problems, standIns: reader.standIns };
 }
@@ -170,18 +170,18 @@ class DocumentReader {
   }
 
   reportSyntaxErrors(): void {
-    const key = keyOfBroken(this.document.value);
+    const key = keyOfInvalidObject(this.document.value);
     // A missing namespace may be in the part that could not be parsed.
-    const isSure = key !== undefined && identityOf(key.kind, metadataOf(this.document.value), true) !== undefined;
+    const isKeyCertain = key !== undefined && identityOf(key.kind, metadataOf(this.document.value), true) !== undefined;
     for (const { line, column, message } of this.document.errors) {
       const yamlViolation = { code: 'YAML_INVALID', message: `YAML: ${message}` } as const;
-      this.report('error', { line, column }, yamlViolation, key === undefined ? {} : { key, isSure });
+      this.report('error', { line, column }, yamlViolation, key === undefined ? {} : { key, isSure: isKeyCertain });
     }
-    for (const { value, path } of objectsWithin(this.document.value)) this.standIn(value, path, 0, true);
+    for (const { value, path } of objectsWithin(this.document.value)) this.addPlaceholder(value, path, 0, true);
   }
 
   /** Warns of U+FFFD, which replaces invalid UTF-8 and may leave the text valid. */
-  warnOfReplacedBytes({ text, line }: TextPart): void {
+  warnAboutReplacedBytes({ text, line }: TextPart): void {
     const invalidIndex = text.indexOf('\uFFFD');
     if (invalidIndex < 0) return;
     const precedingLines = text.slice(0, invalidIndex).split('\n');
@@ -196,8 +196,8 @@ class DocumentReader {
     if (envelope._tag === 'skipped') this.reportSkipped(envelope, '');
     else {
       const message = `nested deeper than ${maxNesting} levels`;
-      this.reportAt('error', '', '', { code: 'YAML_INVALID', message }, envelope.key);
-      this.standIn(value, '', 0);
+      this.reportAtPosition('error', '', '', { code: 'YAML_INVALID', message }, envelope.key);
+      this.addPlaceholder(value, '', 0);
     }
   }
 
@@ -213,44 +213,44 @@ class DocumentReader {
     const problemCount = this.problems.length;
     if (envelope._tag === 'skipped') this.reportSkipped(envelope, path);
     else if (envelope._tag === 'bad') {
-      this.reportAll(envelope.errors, path, '', envelope.key);
+      this.reportErrors(envelope.errors, path, '', envelope.key);
       this.reportInvalidSpec(envelope, path);
-      this.standIn(value, path, problemCount);
-    } else if (!this.readSpec(envelope, path)) this.standIn(value, path, problemCount);
+      this.addPlaceholder(value, path, problemCount);
+    } else if (!this.readSpec(envelope, path)) this.addPlaceholder(value, path, problemCount);
   }
 
   private reportInvalidSpec({ body, key }: InvalidEnvelope, path: string): void {
     if (body === undefined) return;
-    const decoded = kinds[body.kind].decode(body.spec, key?.namespace ?? 'default');
-    if (E.isLeft(decoded)) this.reportAll(decoded.left, path, bodyOf(body.kind), key);
+    const decodedSpec = kinds[body.kind].decode(body.spec, key?.namespace ?? 'default');
+    if (E.isLeft(decodedSpec)) this.reportErrors(decodedSpec.left, path, bodyOf(body.kind), key);
   }
 
-  private standIn(value: unknown, path: string, problemCount: number, isBroken = false): void {
+  private addPlaceholder(value: unknown, path: string, problemCount: number, isBroken = false): void {
     const location = { file: this.file, line: this.document.positionOf(path).line };
-    const config = standInFor(value, location, { isBroken, createdAt: this.options.creationTimestamp });
+    const config = buildPlaceholder(value, location, { isBroken, createdAt: this.options.creationTimestamp });
     if (config === undefined) return;
     this.standIns.push(config);
-    const standIn = configKeyText(config);
+    const placeholderKey = configKeyText(config);
     for (let index = problemCount; index < this.problems.length; index++) {
       const problem = this.problems[index]!;
-      if (problem.severity === 'error') this.problems[index] = { ...problem, standIn };
+      if (problem.severity === 'error') this.problems[index] = { ...problem, standIn: placeholderKey };
     }
   }
 
   private readSpec(envelope: Envelope, path: string): boolean {
     const { key } = envelope;
     const kind = kinds[envelope.kind];
-    const decoded = kind.decode(envelope.spec, key.namespace);
+    const decodedSpec = kind.decode(envelope.spec, key.namespace);
     const body = bodyOf(envelope.kind);
-    if (E.isLeft(decoded)) {
-      this.reportAll(decoded.left, path, body, key);
+    if (E.isLeft(decodedSpec)) {
+      this.reportErrors(decodedSpec.left, path, body, key);
       return false;
     }
-    const errors = (kind.metadataErrors as SpecWarnings | undefined)?.(decoded.right, envelope) ?? [];
-    for (const error of errors) this.reportAt('error', path, joinPath('metadata', error.path), error, key);
+    const errors = (kind.metadataErrors as SpecWarnings | undefined)?.(decodedSpec.right, envelope) ?? [];
+    for (const error of errors) this.reportAtPosition('error', path, joinPath('metadata', error.path), error, key);
     if (errors.length > 0) return false;
-    if (this.options.errorsOnly !== true) this.reportWarnings(envelope, decoded.right, path);
-    if (kind.group.endsWith('.istio.io')) storeWrittenSpec(decoded.right, envelope.spec);
+    if (this.options.errorsOnly !== true) this.reportWarnings(envelope, decodedSpec.right, path);
+    if (kind.group.endsWith('.istio.io')) storeWrittenSpec(decodedSpec.right, envelope.spec);
     const config: Config = {
       kind: key.kind,
       apiVersion: envelope.apiVersion,
@@ -266,7 +266,7 @@ class DocumentReader {
       ...(envelope.generation === undefined ? {} : { generation: envelope.generation }),
       ...(envelope.uid === undefined ? {} : { uid: envelope.uid }),
       ...(envelope.isEnding === true && { isEnding: true }),
-      spec: decoded.right,
+      spec: decodedSpec.right,
       ...(envelope.status === undefined ? {} : { status: envelope.status }),
       source: { file: this.file, line: this.document.positionOf(path).line, ...(path !== '' && { item: path }) },
     };
@@ -279,26 +279,26 @@ class DocumentReader {
     const kind = kinds[envelope.kind];
     const warnings = (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(spec);
     for (const warning of [...warnings, ...effectWarnings(kind.decoder, envelope.spec)]) {
-      this.reportAt('warning', path, joinPath(bodyOf(envelope.kind), warning.path), warning, key);
+      this.reportAtPosition('warning', path, joinPath(bodyOf(envelope.kind), warning.path), warning, key);
     }
     for (const warning of metadataWarnings(envelope.kind, envelope)) {
-      this.reportAt('warning', path, joinPath('metadata', warning.path), warning, key);
+      this.reportAtPosition('warning', path, joinPath('metadata', warning.path), warning, key);
     }
   }
 
-  private reportAll(errors: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
+  private reportErrors(errors: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
     for (const error of errors) {
-      this.reportAt(error.isIgnored ? 'warning' : 'error', path, joinPath(body, error.path), error, key);
+      this.reportAtPosition(error.isIgnored ? 'warning' : 'error', path, joinPath(body, error.path), error, key);
     }
   }
 
   private reportSkipped({ problem }: SkippedObject, path: string): void {
     if (problem !== undefined) {
-      this.reportAt(problem.severity, path, 'kind', problem.violation);
+      this.reportAtPosition(problem.severity, path, 'kind', problem.violation);
     }
   }
 
-  private reportAt(
+  private reportAtPosition(
     severity: Problem['severity'],
     path: string,
     field: string,
@@ -332,7 +332,7 @@ class DocumentReader {
 }
 
 function objectText(key: ConfigKey): string {
-  return `${writtenKind(key.kind)} ${key.namespace}/${key.name}`;
+  return `${originalKindName(key.kind)} ${key.namespace}/${key.name}`;
 }
 
 function bodyOf(kind: KindName): string {
@@ -344,7 +344,7 @@ function joinPath(path: string, field: string): string {
   return field.startsWith('[') ? path + field : `${path}.${field}`;
 }
 
-function keyOfBroken(value: unknown): ConfigKey | undefined {
+function keyOfInvalidObject(value: unknown): ConfigKey | undefined {
   if (!isObject(value) || !isObject(value.metadata) || typeof value.kind !== 'string') return undefined;
   const { name, namespace } = correctedMetadata(value.metadata);
   if (typeof name !== 'string') return undefined;

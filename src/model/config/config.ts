@@ -24,7 +24,7 @@ export interface Config<Spec = unknown> {
   /** Sources of each part of a generated object, by path in the spec (`http[2]`). */
   readonly partOrigins?: Readonly<Record<string, readonly Origin[]>>;
   /** Set on a placeholder for a rejected object without an earlier valid version (refused.ts). */
-  readonly standsFor?: StandsFor;
+  readonly standsFor?: PlaceholderInfo;
   /**
    * The namespace exceeds PILOT_MAX_ENDPOINTS_PER_NAMESPACE, so the endpoints of this ServiceEntry or Service are ignored. Set by the control
    * plane.
@@ -36,7 +36,7 @@ export interface Config<Spec = unknown> {
   readonly generatedFrom?: 'Ingress';
 }
 
-export interface StandsFor {
+export interface PlaceholderInfo {
   /** Kind of the rejected object; its placeholder may have another kind. */
   readonly kind: string;
   readonly objectName: string;

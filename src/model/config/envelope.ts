@@ -80,11 +80,13 @@ const metadataFields = [
 
 /** Replaces misspelled metadata fields by the intended ones, unless those exist. */
 export function correctedMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const misspelt = misspeltMetadata(metadata).filter(([, intendedField]) => !Object.hasOwn(metadata, intendedField));
-  if (misspelt.length === 0) return metadata;
+  const misspeltEntries = misspeltMetadata(metadata).filter(
+    ([, intendedField]) => !Object.hasOwn(metadata, intendedField),
+  );
+  if (misspeltEntries.length === 0) return metadata;
   return {
     ...metadata,
-    ...Object.fromEntries(misspelt.map(([field, intendedField]) => [intendedField, metadata[field]])),
+    ...Object.fromEntries(misspeltEntries.map(([field, intendedField]) => [intendedField, metadata[field]])),
   };
 }
 
@@ -157,7 +159,7 @@ export function readEnvelope(value: unknown): Envelope | InvalidEnvelope | Skipp
   if (typeof apiVersion !== 'string' || typeof kind !== 'string') {
     return invalidEnvelope(
       typeof kind === 'string' ? intendedKey(value, kind) : undefined,
-      missingFields.map((field) => violation.fieldError(field, violation.missing('and must be a string'))),
+      missingFields.map((field) => violation.fieldError(field, violation.missingValue('and must be a string'))),
     );
   }
   const [group, version] = [groupOf(apiVersion), apiVersion.slice(apiVersion.lastIndexOf('/') + 1)];
@@ -186,7 +188,7 @@ export function readEnvelope(value: unknown): Envelope | InvalidEnvelope | Skipp
   return withMetadata(body, value.metadata, errors, kindEntry.scope);
 }
 
-const outsideSpec: violation.FieldViolation = {
+const fieldOutsideSpec: violation.FieldViolation = {
   code: 'FIELD_UNKNOWN',
   message: 'unknown field; fields of the object belong under spec',
 };
@@ -194,10 +196,13 @@ const outsideSpec: violation.FieldViolation = {
 function specOf(value: Readonly<Record<string, unknown>>, errors: FieldError[]): unknown {
   for (const field in value) {
     if (topFields.includes(field)) continue;
-    const nearest = nearestName(field, topFields);
-    errors.push(violation.fieldError(field, nearest === undefined ? outsideSpec : violation.unknownField(nearest)));
+    const nearestField = nearestName(field, topFields);
+    errors.push(
+      violation.fieldError(field, nearestField === undefined ? fieldOutsideSpec : violation.unknownField(nearestField)),
+    );
   }
-  if (value.spec === undefined || value.spec === null) errors.push(violation.fieldError('spec', violation.missing()));
+  if (value.spec === undefined || value.spec === null)
+    errors.push(violation.fieldError('spec', violation.missingValue()));
   return value.spec;
 }
 
@@ -226,7 +231,7 @@ function withMetadata(
   if (!isObject(writtenMetadata))
     return invalidEnvelope(
       undefined,
-      [...errors, violation.fieldError('metadata', violation.missing('with a name'))],
+      [...errors, violation.fieldError('metadata', violation.missingValue('with a name'))],
       body,
     );
   for (const [field, intendedField] of misspeltMetadata(writtenMetadata)) {
@@ -269,7 +274,7 @@ function invalidEnvelope(key: ConfigKey | undefined, errors: readonly FieldError
 }
 
 function nameViolation(name: unknown, allowedCharacters: string): violation.FieldViolation {
-  if (name === undefined || name === null) return violation.missing();
+  if (name === undefined || name === null) return violation.missingValue();
   return violation.mustBe(`a name of lower-case ${allowedCharacters}`, name);
 }
 
@@ -300,10 +305,12 @@ function annotationErrors(annotations: Readonly<Record<string, string>>, kind: s
     const path = fieldPath('metadata.annotations', key);
     if (key === gatewayServiceAnnotation && kind === 'Gateway') return [];
     if (key.startsWith('internal.istio.io/'))
-      return [violation.fieldError(path, violation.notAllowed('is internal to the control plane and must not be set'))];
+      return [
+        violation.fieldError(path, violation.disallowedValue('is internal to the control plane and must not be set')),
+      ];
     if (key !== dryRunAnnotation) return [];
     if (kind !== 'AuthorizationPolicy')
-      return [violation.fieldError(path, violation.unsupported(`is not supported on ${kind}`))];
+      return [violation.fieldError(path, violation.unsupportedFeature(`is not supported on ${kind}`))];
     return typeof value !== 'string' || booleanOf(value) !== undefined
       ? []
       : [
@@ -350,10 +357,12 @@ function intendedKindText(nearestKind: KindName, kind: string, apiVersion: strin
 
 function skippedObject(group: string, kind: string, apiVersion: string): SkippedObject {
   if (ownValue(kindsOfKubernetes, group)?.includes(kind)) return { _tag: 'skipped' };
-  const seemsToRestrict = group === 'security.istio.io';
+  const mayRestrictTraffic = group === 'security.istio.io';
   const reason = reasonToSkip(group, kind, apiVersion);
-  const skipReason = seemsToRestrict ? { ...reason, message: `${reason.message}, and it restricts nothing` } : reason;
-  return { _tag: 'skipped', problem: { severity: seemsToRestrict ? 'error' : 'warning', violation: skipReason } };
+  const skipReason = mayRestrictTraffic
+    ? { ...reason, message: `${reason.message}, and it restricts nothing` }
+    : reason;
+  return { _tag: 'skipped', problem: { severity: mayRestrictTraffic ? 'error' : 'warning', violation: skipReason } };
 }
 
 function reasonToSkip(group: string, kind: string, apiVersion: string): violation.FieldViolation {
@@ -371,10 +380,14 @@ function reasonToSkip(group: string, kind: string, apiVersion: string): violatio
     const message = `${kind} belongs to ${expectedVersion}, got ${apiVersion}: the object is skipped`;
     return violation.unknownKind(message, actual, expectedVersion);
   }
-  const nearest = nearestName(
+  const nearestKind = nearestName(
     kind,
     writableKinds.map((entry) => entry.kind),
   );
-  const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`;
-  return violation.unknownKind(`unknown kind ${kind} (${apiVersion}): the object is skipped${hint}`, actual, nearest);
+  const hint = nearestKind === undefined ? '' : `; did you mean ${nearestKind}?`;
+  return violation.unknownKind(
+    `unknown kind ${kind} (${apiVersion}): the object is skipped${hint}`,
+    actual,
+    nearestKind,
+  );
 }

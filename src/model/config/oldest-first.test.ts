@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { givenObject } from '../../../test/fixtures/given-world.ts';
-import { beyondLimit } from './oldest-first.ts';
+import { itemsBeyondLimit } from './oldest-first.ts';
 
 const item = (name: string, age: number, cost: number, kind: 'ServiceEntry' | 'Service' = 'ServiceEntry') => ({
   config: givenObject(kind, 'shop', name, {}, age),
   cost,
 });
 const namesOf = (items: ReturnType<typeof item>[], max: number): string[] =>
-  beyondLimit(items, max).map(({ config }) => `${config.kind} ${config.name}`);
+  itemsBeyondLimit(items, max).map(({ config }) => `${config.kind} ${config.name}`);
 
 it('a shared limit admits the oldest objects, regardless of their order', () => {
   const items = [item('c', 3, 4), item('a', 1, 4), item('b', 2, 4)];
@@ -30,5 +30,5 @@ it('a shared limit orders objects with equal age and name by kind', () => {
 it('a shared limit admits several parts of one object in their order', () => {
   const { config } = item('a', 1, 0);
   const costParts = [5, 4, 1].map((cost) => ({ config, cost }));
-  expect(beyondLimit(costParts, 6).map(({ cost }) => cost)).toEqual([4]);
+  expect(itemsBeyondLimit(costParts, 6).map(({ cost }) => cost)).toEqual([4]);
 });

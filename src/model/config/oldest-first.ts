@@ -9,7 +9,7 @@ export interface LimitShare {
  * Selects the objects that a limit shared by several objects rejects. Older objects have priority, but a small item is accepted even after a larger
  * one was rejected.
  */
-export function beyondLimit<Item extends LimitShare>(items: Iterable<Item>, maxCost: number): Item[] {
+export function itemsBeyondLimit<Item extends LimitShare>(items: Iterable<Item>, maxCost: number): Item[] {
   const sortedItems = [...items];
   if (sortedItems.reduce((sum, { cost }) => sum + cost, 0) <= maxCost) return [];
   let sum = 0;

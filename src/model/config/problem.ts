@@ -22,12 +22,12 @@ export interface Problem {
   readonly beside?: string;
   /** The problem disappears if another object of this kind exists in this namespace (empty for cluster-wide kinds). */
   readonly absent?: { readonly kind: string; readonly namespace: string };
-  readonly other?: RelatedPlace;
+  readonly other?: RelatedLocation;
   /** Key of the placeholder that applies while the object has no valid version. */
   readonly standIn?: string;
 }
 
-export interface RelatedPlace {
+export interface RelatedLocation {
   readonly object: string;
   readonly file: string;
   readonly line: number;
@@ -43,9 +43,9 @@ export function problemText(problem: Problem): string {
     .filter((textPart) => textPart !== undefined && textPart !== '')
     .map((textPart) => visibleLine(String(textPart)))
     .join(': ');
-  const other = problem.other === undefined ? '' : `; see ${visibleLine(otherText(problem.other))}`;
+  const relatedPlaceText = problem.other === undefined ? '' : `; see ${visibleLine(otherText(problem.other))}`;
   const isNamed = problem.code === undefined || text.includes(`(${problem.code})`);
-  return isNamed ? `${text}${other}` : `${text}${other} [${problem.code}]`;
+  return isNamed ? `${text}${relatedPlaceText}` : `${text}${relatedPlaceText} [${problem.code}]`;
 }
 
 export function violationIn({
@@ -65,6 +65,6 @@ export function violationIn({
   };
 }
 
-function otherText({ object, file, line, field }: RelatedPlace): string {
+function otherText({ object, file, line, field }: RelatedLocation): string {
   return `${[object, field].filter(Boolean).join(' ')} at ${file}:${line}`;
 }

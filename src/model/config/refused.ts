@@ -7,8 +7,8 @@ import { hash } from 'node:crypto';
 import { isObject } from '../../runtime/json-object.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
-import { standInBuilders } from '../kinds/closed.ts';
-import type { Config, ConfigKey, StandsFor } from './config.ts';
+import { placeholderBuilders } from '../kinds/closed.ts';
+import type { Config, ConfigKey, PlaceholderInfo } from './config.ts';
 import { correctedMetadata, intendedKind } from './envelope.ts';
 
 interface FileLine {
@@ -20,14 +20,14 @@ interface FileLine {
  * @param value the object as received, or its readable part
  * @param isBroken the YAML is invalid, so the unreadable part may contain a missing field
  */
-export function standInFor(
+export function buildPlaceholder(
   value: unknown,
   location: FileLine,
   { isBroken = false, createdAt }: { readonly isBroken?: boolean; readonly createdAt: number },
 ): Config | undefined {
   if (!isObject(value) || typeof value.kind !== 'string') return undefined;
   const kind = intendedKind(value.apiVersion, value.kind);
-  const buildStandIn = kind && standInBuilders.get(kind);
+  const buildStandIn = kind && placeholderBuilders.get(kind);
   if (kind === undefined || buildStandIn === undefined) return undefined;
   const writtenMetadata = metadataOf(value);
   const metadata = correctedMetadata(writtenMetadata ?? {});
@@ -36,33 +36,33 @@ export function standInFor(
   const key = identityOf(kind, metadata, isPartial);
   const namespace = key?.namespace ?? namespaceOf(metadata, isPartial);
   const annotations = isObject(metadata.annotations) ? metadata.annotations : {};
-  const standIn = buildStandIn({ spec: value.spec, isBroken, namespace, annotations });
-  if (standIn === undefined) return undefined;
-  const content = contentHash([value, standIn.spec]);
+  const placeholder = buildStandIn({ spec: value.spec, isBroken, namespace, annotations });
+  if (placeholder === undefined) return undefined;
+  const content = contentHash([value, placeholder.spec]);
   const writtenName = typeof metadata.name === 'string' ? metadata.name : `(no name, content ${content.slice(0, 8)})`;
   // Without a readable namespace, the content distinguishes objects of the same name.
   const name = key?.name ?? (namespace === undefined ? `${writtenName} ${content.slice(0, 8)}` : writtenName);
-  const standsFor: StandsFor = {
+  const standsFor: PlaceholderInfo = {
     kind,
     objectName: `${kind} ${typeof metadata.namespace === 'string' ? metadata.namespace : (namespace ?? '?')}/${writtenName}`,
     ...(key && { key }),
-    isScopeKnown: standIn.isScopeKnown && namespace !== undefined,
-    effect: standIn.effect(placeOf(namespace)),
-    effectInRoot: standIn.effect(namespace === undefined ? placeOf(namespace) : 'the whole mesh'),
+    isScopeKnown: placeholder.isScopeKnown && namespace !== undefined,
+    effect: placeholder.effect(namespaceText(namespace)),
+    effectInRoot: placeholder.effect(namespace === undefined ? namespaceText(namespace) : 'the whole mesh'),
   };
   const creationMs =
     typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN;
   return Object.freeze({
-    kind: standIn.kind,
-    apiVersion: standIn.apiVersion,
-    name: standIn.kind === kind ? name : `${kind} ${name}`,
+    kind: placeholder.kind,
+    apiVersion: placeholder.apiVersion,
+    name: placeholder.kind === kind ? name : `${kind} ${name}`,
     // An object without a namespace applies to the whole mesh (policy-index.ts).
     namespace: namespace ?? '',
     labels: {},
     annotations: {},
     resourceVersion: `refused-${content}`,
     creationTimestamp: Number.isNaN(creationMs) ? createdAt : creationMs,
-    spec: standIn.spec,
+    spec: placeholder.spec,
     source: location,
     standsFor,
   });
@@ -92,19 +92,19 @@ function namespaceOf({ namespace }: Readonly<Record<string, unknown>>, isBroken:
   return typeof namespace === 'string' && isNamespace(namespace) ? namespace : undefined;
 }
 
-function placeOf(namespace: string | undefined): string {
+function namespaceText(namespace: string | undefined): string {
   return namespace === undefined ? 'the mesh (its namespace cannot be read)' : `namespace ${namespace}`;
 }
 
-export function effectIn({ namespace, standsFor }: Config, rootNamespace: string | undefined): string | undefined {
+export function effectText({ namespace, standsFor }: Config, rootNamespace: string | undefined): string | undefined {
   return namespace === rootNamespace ? standsFor?.effectInRoot : standsFor?.effect;
 }
 
-export function standInText(config: Config, rootNamespace?: string): string {
+export function placeholderText(config: Config, rootNamespace?: string): string {
   const { source, standsFor } = config;
   const locationText =
     source === undefined ? '' : ` (${source.line > 0 ? `${source.file}:${source.line}` : source.file})`;
-  const effect = effectIn(config, rootNamespace);
+  const effect = effectText(config, rootNamespace);
   return `${standsFor?.objectName}${locationText} is rejected and has no valid earlier version: ${effect}`;
 }
 

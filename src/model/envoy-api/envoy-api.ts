@@ -81,10 +81,10 @@ export function decodeLenient(
   if (E.isLeft(packedJson)) return packedJson;
   const strictResult = decode(typeUrl, packedJson.right, false);
   if (E.isRight(strictResult)) return E.right({ ...strictResult.right, unknownTypes });
-  const lenient = decode(typeUrl, packedJson.right, true);
-  return E.isLeft(lenient)
-    ? lenient
-    : E.right({ ...lenient.right, unknownTypes: [...unknownTypes, strictResult.left] });
+  const lenientResult = decode(typeUrl, packedJson.right, true);
+  return E.isLeft(lenientResult)
+    ? lenientResult
+    : E.right({ ...lenientResult.right, unknownTypes: [...unknownTypes, strictResult.left] });
 }
 
 function decode(typeUrl: string, json: JsonValue, ignoreUnknownFields: boolean): E.Either<string, DecodedMessage> {
@@ -137,8 +137,8 @@ function wrapUnknownPacked(
     if (keepsTypes || isWellKnownType) return E.right({ ...fields, '@type': urlOf(type) });
     const strictResult = decode(name, content, false);
     if (E.isRight(strictResult)) return E.right({ ...fields, '@type': urlOf(type) });
-    const lenient = decode(name, content, true);
-    if (E.isLeft(lenient)) return lenient;
+    const lenientResult = decode(name, content, true);
+    if (E.isLeft(lenientResult)) return lenientResult;
     unknownTypes.push(strictResult.left);
   } else {
     unknownTypes.push(`${name} is no message of Envoy's API`);

@@ -79,12 +79,12 @@ const namedNumbers: ReadonlySet<string> = new Set(['NaN', 'Infinity', '-Infinity
 function canonicalScalar(type: ScalarType, value: JsonValue): JsonValue {
   const isNumber = type !== ScalarType.STRING && type !== ScalarType.BYTES && type !== ScalarType.BOOL;
   if (!isNumber || typeof value !== 'string') return value;
-  const trimmed = value.trim();
-  if (namedNumbers.has(trimmed)) return trimmed;
+  const trimmedText = value.trim();
+  if (namedNumbers.has(trimmedText)) return trimmedText;
   // The strict decoder would accept every number of JavaScript, such as 0x10.
-  if (!isJsonNumber(trimmed)) return `${trimmed} (not a JSON number)`;
-  const number = Number(trimmed);
-  return /[.eE]/.test(trimmed) && Number.isSafeInteger(number) ? String(number) : trimmed;
+  if (!isJsonNumber(trimmedText)) return `${trimmedText} (not a JSON number)`;
+  const number = Number(trimmedText);
+  return /[.eE]/.test(trimmedText) && Number.isSafeInteger(number) ? String(number) : trimmedText;
 }
 
 /** Converts a Go duration, such as `1m30s`, to seconds, such as `90s`. */

@@ -6,7 +6,7 @@ import { type DecodedMessage, decodeLenient, envoyApi } from './envoy-api.ts';
 import { messageNameOf } from './message-name.ts';
 
 export function* messagesWithin(schema: DescMessage, message: Message): Generator<DecodedMessage> {
-  const packedMessage = packedIn(schema, message);
+  const packedMessage = unpackMessage(schema, message);
   if (packedMessage !== undefined) return yield* messagesWithin(packedMessage.schema, packedMessage.message);
   if (schema.typeName.startsWith('google.protobuf.')) return;
   yield { schema, message };
@@ -21,18 +21,18 @@ interface TypedStruct {
   readonly value?: JsonValue;
 }
 
-function packedIn({ typeName }: DescMessage, message: Message): DecodedMessage | undefined {
+function unpackMessage({ typeName }: DescMessage, message: Message): DecodedMessage | undefined {
   if (typeName === 'google.protobuf.Any') {
     const anyMessage = message as Any;
     const schema = envoyApi().getMessage(messageNameOf(anyMessage.typeUrl));
-    const unpacked = schema && anyUnpack(anyMessage, schema);
-    return schema && unpacked && { schema, message: unpacked };
+    const unpackedMessage = schema && anyUnpack(anyMessage, schema);
+    return schema && unpackedMessage && { schema, message: unpackedMessage };
   }
   if (typeName !== 'xds.type.v3.TypedStruct' && typeName !== 'udpa.type.v1.TypedStruct') return undefined;
   const { typeUrl, value = {} } = message as Message & TypedStruct;
   if (envoyApi().getMessage(messageNameOf(typeUrl)) === undefined) return undefined;
-  const decoded = decodeLenient(typeUrl, value, { keepsTypes: true });
-  return E.isRight(decoded) ? decoded.right : undefined;
+  const decodedMessage = decodeLenient(typeUrl, value, { keepsTypes: true });
+  return E.isRight(decodedMessage) ? decodedMessage.right : undefined;
 }
 
 function messagesIn(field: DescField, message: Message): Message[] {
@@ -48,5 +48,8 @@ function messagesIn(field: DescField, message: Message): Message[] {
       : field.fieldKind === 'map'
         ? Object.values(value as object)
         : [value];
-  return values.filter((one): one is Message => typeof one === 'object' && one !== null && '$typeName' in one);
+  return values.filter(
+    (candidate): candidate is Message =>
+      typeof candidate === 'object' && candidate !== null && '$typeName' in candidate,
+  );
 }

@@ -10,19 +10,19 @@ import {
   durationMs,
   integer,
   list,
-  mapped,
+  mapDecoder,
   name,
   oneOf,
   optional,
   port,
   refine,
   required,
-  restricting,
+  restrictingField,
   struct,
   text,
   withDefault,
 } from './decode.ts';
-import { conflict, fieldError, notAllowed, outOfRange } from './violation.ts';
+import { conflict, disallowedValue, fieldError, outOfRange } from './violation.ts';
 
 interface Pool {
   readonly size: number;
@@ -36,7 +36,7 @@ const pool = struct<Pool>(
     timeoutMs: optional(durationMs, 'timeout'),
     mode: withDefault(oneOf(['FAST', 'SAFE']), 'SAFE'),
   },
-  { timeoutSeconds: ['timeoutMs', mapped(integer(0, 100), (seconds) => seconds * 1000)] },
+  { timeoutSeconds: ['timeoutMs', mapDecoder(integer(0, 100), (seconds) => seconds * 1000)] },
 );
 
 function errorsOf<A>(decoder: Decoder<A>, value: unknown): string[] {
@@ -53,7 +53,8 @@ describe('a check of decoded values', () => {
     }),
     ({ a, b }, path) => (a === b ? [fieldError(path, conflict('a and b must differ'))] : []),
     ({ c = [] }, path) => (c.length > 1 ? [fieldError(path, conflict('c must have one'))] : []),
-    ({ c = [] }, path) => (c.some(({ size }) => size === 0) ? [fieldError(path, notAllowed('c must not have 0'))] : []),
+    ({ c = [] }, path) =>
+      c.some(({ size }) => size === 0) ? [fieldError(path, disallowedValue('c must not have 0'))] : [],
   );
 
   it('runs despite errors in other fields', () => {
@@ -79,7 +80,7 @@ describe('a check of decoded values', () => {
 
   it('receives the readable fields', () => {
     const converted = refine(
-      mapped(exclusiveFields, ({ a, ...rest }) => ({ a: a + 1, ...rest })),
+      mapDecoder(exclusiveFields, ({ a, ...rest }) => ({ a: a + 1, ...rest })),
       ({ a }, path) => (a === 2 ? [fieldError(path, outOfRange('not 2', a))] : []),
     );
     expect(errorsOf(converted, { a: 1, c: [{ size: 99 }] })).toEqual([
@@ -149,7 +150,7 @@ describe('a decoder', () => {
   });
 
   it('never ignores unknown fields inside a field that restricts access, and can reject misspelled fields', () => {
-    const outer = struct<{ pool?: Pool }>({ pool: restricting(optional(pool)) });
+    const outer = struct<{ pool?: Pool }>({ pool: restrictingField(optional(pool)) });
     const refusedPaths = (value: unknown): unknown => {
       const decoded = decodeIgnoringUnknown(outer, ['strange'])(value);
       return E.isLeft(decoded) && decoded.left.map(({ path }) => path);

@@ -2,7 +2,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
 import { isObject } from '../../runtime/json-object.ts';
-import { describedAs, type Effect, type FieldDescription, inSchema } from './description.ts';
+import { type Effect, type FieldDescription, withDescription, withSchemaValidation } from './description.ts';
 import { durationMsOf, durationPattern, notNegativePattern, positivePattern } from './duration.ts';
 import { limitError, maxItems, maxUnknownFields } from './limits.ts';
 import { nearestName } from './nearest-name.ts';
@@ -26,7 +26,7 @@ export function fieldPath(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`;
 }
 
-export const text: Decoder<string> = describedAs(
+export const text: Decoder<string> = withDescription(
   (value: unknown, path: string): Decoded<string> => {
     if (typeof value === 'string') return E.right(value);
     const scalar = typeof value === 'number' || typeof value === 'boolean';
@@ -35,21 +35,21 @@ export const text: Decoder<string> = describedAs(
   { type: 'text' },
 );
 
-export const name: Decoder<string> = describedAs(
+export const name: Decoder<string> = withDescription(
   (value: unknown, path: string): Decoded<string> => {
-    return value === '' ? fail(path, violation.empty()) : text(value, path);
+    return value === '' ? fail(path, violation.emptyValue()) : text(value, path);
   },
   { type: 'narrowed', decoder: text, validation: { minLength: 1 } },
 );
 
-export const boolean: Decoder<boolean> = describedAs(
+export const boolean: Decoder<boolean> = withDescription(
   (value: unknown, path: string): Decoded<boolean> => {
     return typeof value === 'boolean' ? E.right(value) : fail(path, violation.wrongType('true or false', value));
   },
   { type: 'boolean' },
 );
 
-export const decimal: Decoder<number> = describedAs(
+export const decimal: Decoder<number> = withDescription(
   (value: unknown, path: string): Decoded<number> => {
     return typeof value === 'number' && Number.isFinite(value)
       ? E.right(value)
@@ -59,7 +59,7 @@ export const decimal: Decoder<number> = describedAs(
 );
 
 export function integer(min: number, max: number): Decoder<number> {
-  return describedAs(
+  return withDescription(
     (value: unknown, path: string): Decoded<number> => {
       if (typeof value !== 'number' || !Number.isInteger(value)) {
         return fail(path, violation.wrongType('an integer', value));
@@ -75,7 +75,7 @@ export const count: Decoder<number> = integer(0, 2 ** 31 - 1);
 
 export const port: Decoder<number> = integer(1, 65535);
 
-export const durationMs: Decoder<number> = describedAs(
+export const durationMs: Decoder<number> = withDescription(
   (value: unknown, path: string): Decoded<number> => {
     const ms = typeof value === 'string' ? durationMsOf(value) : undefined;
     if (ms !== undefined) return E.right(ms);
@@ -95,11 +95,11 @@ export function durationAtLeast(minMs: number): Decoder<number> {
     if (ms < minMs) return [violation.fieldError(path, violation.outOfRange(`at least ${minMs}ms`, `${ms}ms`))];
     return integerMilliseconds(ms, path);
   });
-  return inSchema(decoder, { allOf: [{ pattern: notNegativePattern }, { pattern: positivePattern }] });
+  return withSchemaValidation(decoder, { allOf: [{ pattern: notNegativePattern }, { pattern: positivePattern }] });
 }
 
 /** `0s` disables a feature; otherwise Envoy's minimum is one millisecond. */
-export const durationOrZero: Decoder<number> = inSchema(
+export const durationOrZero: Decoder<number> = withSchemaValidation(
   refine(durationMs, (ms, path) => {
     if (ms < 0 || (ms > 0 && ms < 1)) {
       return [violation.fieldError(path, violation.outOfRange('0s, or at least 1ms', `${ms}ms`))];
@@ -110,7 +110,7 @@ export const durationOrZero: Decoder<number> = inSchema(
 );
 
 export function oneOf<const Names extends readonly string[]>(names: Names): Decoder<Names[number]> {
-  return describedAs(
+  return withDescription(
     (value: unknown, path: string): Decoded<Names[number]> => {
       if (typeof value === 'string' && names.includes(value)) return E.right(value);
       return fail(path, violation.unknownValue(names, value));
@@ -121,7 +121,7 @@ export function oneOf<const Names extends readonly string[]>(names: Names): Deco
 
 /** @param max a longer list is rejected before its items are decoded */
 export function list<A>(item: Decoder<A>, max: number = maxItems): Decoder<readonly A[]> {
-  return describedAs(
+  return withDescription(
     (value: unknown, path: string): Decoded<readonly A[]> => {
       if (!Array.isArray(value)) return fail(path, violation.wrongType('a list', value));
       if (value.length > max) return E.left([limitError(path, value.length, max)]);
@@ -136,14 +136,16 @@ export function list<A>(item: Decoder<A>, max: number = maxItems): Decoder<reado
 }
 
 export function nonEmptyList<A>(item: Decoder<A>, max: number = maxItems): Decoder<readonly A[]> {
-  return inSchema(
-    refine(list(item, max), (items, path) => (items.length > 0 ? [] : [violation.fieldError(path, violation.empty())])),
+  return withSchemaValidation(
+    refine(list(item, max), (items, path) =>
+      items.length > 0 ? [] : [violation.fieldError(path, violation.emptyValue())],
+    ),
     { minItems: 1 },
   );
 }
 
 export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder<Readonly<Record<string, A>>> {
-  return describedAs(
+  return withDescription(
     (value: unknown, path: string): Decoded<Readonly<Record<string, A>>> => {
       if (!isObject(value)) return fail(path, violation.wrongType('a map', value));
       // Object.entries takes three times as long for 70,000 entries.
@@ -161,16 +163,16 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
   );
 }
 
-export const anyValue: Decoder<unknown> = describedAs((value: unknown) => E.right(value), { type: 'anything' });
+export const anyValue: Decoder<unknown> = withDescription((value: unknown) => E.right(value), { type: 'anything' });
 
-export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Decoder<B> {
-  return describedAs(
+export function mapDecoder<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Decoder<B> {
+  return withDescription(
     (value: unknown, path: string): Decoded<B> => {
-      const decoded = decoder(value, path);
-      if (E.isRight(decoded)) return E.right(convert(decoded.right));
-      const convertedPart = withReadablePart(decoded.left, (read: A) => ({ converted: convert(read) }));
-      storePart(decoded.left, convertedPart === undefined ? missingPart : convertedPart.converted);
-      return decoded;
+      const result = decoder(value, path);
+      if (E.isRight(result)) return E.right(convert(result.right));
+      const convertedPart = withReadablePart(result.left, (read: A) => ({ converted: convert(read) }));
+      storePart(result.left, convertedPart === undefined ? missingPart : convertedPart.converted);
+      return result;
     },
     { type: 'narrowed', decoder, validation: {} },
   );
@@ -183,24 +185,24 @@ type Check<A> = (value: A, path: string) => readonly FieldError[];
  * different fields separately.
  */
 export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): Decoder<A> {
-  return describedAs(
+  return withDescription(
     (value: unknown, path: string): Decoded<A> => {
-      const decoded = decoder(value, path);
-      if (E.isRight(decoded)) {
+      const result = decoder(value, path);
+      if (E.isRight(result)) {
         return decodedOrErrors(
-          checks.flatMap((check) => check(decoded.right, path)),
-          decoded.right,
+          checks.flatMap((check) => check(result.right, path)),
+          result.right,
         );
       }
       const checkErrors = checks.flatMap(
-        (check) => withReadablePart(decoded.left, (readablePart: A) => check(readablePart, path)) ?? [],
+        (check) => withReadablePart(result.left, (readablePart: A) => check(readablePart, path)) ?? [],
       );
       if (checkErrors.length > 0) {
-        const previousPart = partOf(decoded.left);
-        decoded.left.push(...checkErrors);
-        storePart(decoded.left, previousPart);
+        const previousPart = partOf(result.left);
+        result.left.push(...checkErrors);
+        storePart(result.left, previousPart);
       }
-      return decoded;
+      return result;
     },
     { type: 'narrowed', decoder, validation: {} },
   );
@@ -240,17 +242,17 @@ export function withDefault<A>(decoder: Decoder<A>, value: A, sourceField?: stri
  * Declares a field that restricts access or selects the affected workloads. Unknown fields in it are never ignored ({@link decodeIgnoringUnknown}), because
  * that would allow more than intended.
  */
-export function restricting<F extends Field<never> | Field<unknown>>(field: F): F {
+export function restrictingField<F extends Field<never> | Field<unknown>>(field: F): F {
   const decoder = field.decoder as Decoder<unknown>;
   const strictDecoder = (value: unknown, path: string): Decoded<unknown> => {
-    const decoded = decoder(value, path);
-    if (E.isRight(decoded)) return decoded;
+    const result = decoder(value, path);
+    if (E.isRight(result)) return result;
     return decodedOrErrors(
-      decoded.left.map(({ unknown: _, isIgnored: __, ...error }) => error),
-      partOf(decoded.left),
+      result.left.map(({ unknown: _, isIgnored: __, ...error }) => error),
+      partOf(result.left),
     );
   };
-  describedAs(strictDecoder, { type: 'narrowed', decoder, validation: {} });
+  withDescription(strictDecoder, { type: 'narrowed', decoder, validation: {} });
   return { ...field, decoder: strictDecoder };
 }
 
@@ -277,7 +279,7 @@ export type Aliases<T> = {
   readonly [oldName: string]: { readonly [K in keyof T]-?: readonly [K, Decoder<Exclude<T[K], undefined>>] }[keyof T];
 };
 
-const noValue = violation.empty('set a value, or remove the field');
+const emptyFieldViolation = violation.emptyValue('set a value, or remove the field');
 
 /** @param ignoresField ignores unknown fields, which are errors by default */
 export function struct<T extends object>(
@@ -293,7 +295,7 @@ export function struct<T extends object>(
   const oldNames = Object.entries(aliases);
   const refusesNull = new Set(plan.filter(({ field }) => field.refusesNull).map(({ property }) => property));
   const fieldNames = new Set([...plan.map((entry) => entry.name), ...Object.keys(aliases)]);
-  return describedAs(
+  return withDescription(
     (value: unknown, path: string): Decoded<T> => {
       if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
       const errors = ignoresField === undefined ? unknownFields(value, fieldNames, path) : [];
@@ -304,14 +306,14 @@ export function struct<T extends object>(
         if (fieldValue !== undefined && fieldValue !== null)
           result[property] = valueOrPart(field.decoder(fieldValue, prefix + name), errors);
         else if (fieldValue === null && field.refusesNull) {
-          errors.push(violation.fieldError(prefix + name, noValue));
+          errors.push(violation.fieldError(prefix + name, emptyFieldViolation));
           result[property] = missingPart;
         }
       }
       for (const [oldName, [property, decoder]] of oldNames) {
         const fieldValue = value[oldName];
         if (fieldValue === null && refusesNull.has(String(property))) {
-          errors.push(violation.fieldError(fieldPath(path, oldName), noValue));
+          errors.push(violation.fieldError(fieldPath(path, oldName), emptyFieldViolation));
           result[String(property)] = missingPart;
         }
         if (fieldValue === undefined || fieldValue === null || Object.hasOwn(result, property)) continue;
@@ -324,7 +326,7 @@ export function struct<T extends object>(
         if (Object.hasOwn(result, property) || field.absent === 'left out') continue;
         if (field.absent !== 'error') result[property] = field.absent.value;
         else {
-          errors.push(violation.fieldError(fieldPath(path, name), violation.missing()));
+          errors.push(violation.fieldError(fieldPath(path, name), violation.missingValue()));
           result[property] = missingPart;
         }
       }
@@ -364,12 +366,12 @@ export function decodeIgnoringUnknown<A>(
   ignoredKinds: readonly UnknownField[] = ['misspelt', 'strange'],
 ): (value: unknown) => Decoded<{ value: A; unknownFields: FieldError[] }> {
   return (value) => {
-    const first = decoder(value, '');
-    if (E.isRight(first)) return E.right({ value: first.right, unknownFields: [] });
-    const ignoredErrors = first.left.filter(
+    const firstResult = decoder(value, '');
+    if (E.isRight(firstResult)) return E.right({ value: firstResult.right, unknownFields: [] });
+    const ignoredErrors = firstResult.left.filter(
       (error) => error.unknown !== undefined && ignoredKinds.includes(error.unknown),
     );
-    if (ignoredErrors.length === 0) return first;
+    if (ignoredErrors.length === 0) return firstResult;
     // Removing the fields once is enough, because structs report all unknown fields regardless of other errors.
     const decodedRest = decoder(omitPaths(value, new Set(ignoredErrors.map((error) => error.path)), ''), '');
     return E.isRight(decodedRest)
@@ -392,10 +394,10 @@ function omitPaths(value: unknown, paths: ReadonlySet<string>, path: string): un
 
 export function decodedOrErrors<A>(errors: readonly FieldError[], value: A): Decoded<A> {
   if (errors.length === 0) return E.right(value);
-  const [first, ...otherErrors] = errors as NonEmptyArray<FieldError>;
-  const all: NonEmptyArray<FieldError> = [first, ...otherErrors];
-  storePart(all, value);
-  return E.left(all);
+  const [firstError, ...otherErrors] = errors as NonEmptyArray<FieldError>;
+  const allErrors: NonEmptyArray<FieldError> = [firstError, ...otherErrors];
+  storePart(allErrors, value);
+  return E.left(allErrors);
 }
 
 function unknownFields(value: object, fieldNames: ReadonlySet<string>, path: string): FieldError[] {
@@ -417,9 +419,9 @@ function unknownFields(value: object, fieldNames: ReadonlySet<string>, path: str
 }
 
 /** On failure, adds the errors to the list and returns the readable part. */
-function valueOrPart<A>(decoded: Decoded<A>, errors: FieldError[]): A {
-  if (E.isRight(decoded)) return decoded.right;
-  errors.push(...decoded.left);
+function valueOrPart<A>(result: Decoded<A>, errors: FieldError[]): A {
+  if (E.isRight(result)) return result.right;
+  errors.push(...result.left);
   // Only checks read a partial value, and they do not read its unreadable fields.
-  return partOf(decoded.left) as A;
+  return partOf(result.left) as A;
 }

@@ -26,8 +26,8 @@ export type Effect =
       readonly type: 'none' | 'some values' | 'some objects';
       /** Completes "has no effect: …". */
       readonly reason: string;
-      /** @param beside the object that contains the field, before decoding */
-      readonly warns: (value: unknown, beside: Readonly<Record<string, unknown>>) => boolean;
+      /** @param siblings the object that contains the field, before decoding */
+      readonly warns: (value: unknown, siblings: Readonly<Record<string, unknown>>) => boolean;
     }
   | { readonly type: 'refused'; readonly reason: string };
 
@@ -66,7 +66,7 @@ export interface SchemaRule {
 
 const descriptions = new WeakMap<Describable, Description>();
 
-export function describedAs<D extends Describable>(decoder: D, description: Description): D {
+export function withDescription<D extends Describable>(decoder: D, description: Description): D {
   descriptions.set(decoder, description);
   return decoder;
 }
@@ -80,14 +80,14 @@ export function descriptionOf(decoder: Describable): Description | undefined {
  * server in `test/cluster/definitions.test.ts`).
  * @returns a new decoder with the same behaviour
  */
-export function inSchema<D extends Describable>(decoder: D, validation: SchemaValidation): D {
+export function withSchemaValidation<D extends Describable>(decoder: D, validation: SchemaValidation): D {
   const narrowedDecoder = ((value: unknown, path: unknown): unknown => decoder(value, path)) as unknown as D;
-  return describedAs(narrowedDecoder, { type: 'narrowed', decoder, validation });
+  return withDescription(narrowedDecoder, { type: 'narrowed', decoder, validation });
 }
 
 export function atMostOneOf(fields: readonly string[]): SchemaValidation {
   const requiredPairs = fields.flatMap((fieldName, index) =>
-    fields.slice(index + 1).map((other) => ({ required: [fieldName, other] })),
+    fields.slice(index + 1).map((otherField) => ({ required: [fieldName, otherField] })),
   );
   return { not: requiredPairs.length === 1 ? requiredPairs[0]! : { anyOf: requiredPairs } };
 }
@@ -96,6 +96,6 @@ export function exactlyOneOf(fields: readonly string[]): SchemaValidation {
   return { oneOf: fields.map((field) => ({ required: [field] })) };
 }
 
-export function someOf(fields: readonly string[]): SchemaValidation {
+export function atLeastOneOf(fields: readonly string[]): SchemaValidation {
   return { anyOf: fields.map((field) => ({ required: [field] })) };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readConfigFile } from '../config/config-file.ts';
-import { boolean, dictionary, list, optional, refine, required, restricting, struct, text } from './decode.ts';
+import { boolean, dictionary, list, optional, refine, required, restrictingField, struct, text } from './decode.ts';
 import { effectWarnings, maxEffectWarnings, withoutEffect, withoutEffectWhere } from './effect.ts';
 
 interface Thing {
@@ -13,7 +13,7 @@ interface Thing {
 const thingDecoder = struct<Thing>({
   used: optional(text),
   unused: withoutEffect(optional(text), 'nothing reads it'),
-  flag: withoutEffect(restricting(optional(boolean)), 'it is always on', [true]),
+  flag: withoutEffect(restrictingField(optional(boolean)), 'it is always on', [true]),
   scheme: withoutEffectWhere(optional(text), 'only https is supported', (value) => value !== 'https'),
 });
 

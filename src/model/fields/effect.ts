@@ -46,7 +46,7 @@ export function withoutEffectWhere<F extends AnyField>(
 export function withoutEffectBeside<F extends AnyField>(
   field: F,
   reason: string,
-  warns: (beside: Readonly<Record<string, unknown>>) => boolean,
+  warns: (siblings: Readonly<Record<string, unknown>>) => boolean,
   harmless: readonly unknown[] = [],
 ): F {
   const effect: Effect = {
@@ -97,10 +97,10 @@ export const maxEffectWarnings = 100;
  * @param value before decoding; accepted by the decoder
  */
 export function effectWarnings(decoder: Describable, value: unknown, path = ''): FieldError[] {
-  const all = warningsWithin(decoder, value, path);
-  if (all.length <= maxEffectWarnings) return all;
-  const message = `has ${all.length - maxEffectWarnings} more fields without effect`;
-  return [...all.slice(0, maxEffectWarnings), { path, message, code: 'FIELD_WITHOUT_EFFECT' }];
+  const allWarnings = warningsWithin(decoder, value, path);
+  if (allWarnings.length <= maxEffectWarnings) return allWarnings;
+  const message = `has ${allWarnings.length - maxEffectWarnings} more fields without effect`;
+  return [...allWarnings.slice(0, maxEffectWarnings), { path, message, code: 'FIELD_WITHOUT_EFFECT' }];
 }
 
 function warningsWithin(decoder: Describable, value: unknown, path: string): FieldError[] {
@@ -135,12 +135,12 @@ function misspeltFields(
   const fieldErrors: FieldError[] = [];
   for (const key in value) {
     if (unread.includes(key) || fields.some(({ name }) => name === key)) continue;
-    const nearest = nearestName(
+    const nearestField = nearestName(
       key,
       fields.map(({ name }) => name),
     );
-    if (nearest === undefined) continue;
-    const message = `has no effect: there is no such field; did you mean ${nearest}?`;
+    if (nearestField === undefined) continue;
+    const message = `has no effect: there is no such field; did you mean ${nearestField}?`;
     fieldErrors.push({ path: fieldPath(path, key), message, code: 'FIELD_WITHOUT_EFFECT' });
   }
   return fieldErrors;
@@ -154,5 +154,5 @@ function fieldWarnings(field: FieldDescription, value: Readonly<Record<string, u
   if (effect === undefined || effect.type === 'refused' || !effect.warns(writtenValue, value)) {
     return effect?.type === 'none' ? [] : warningsWithin(decoder, writtenValue, fieldAt);
   }
-  return [violation.fieldError(fieldAt, violation.ineffective(effect.reason))];
+  return [violation.fieldError(fieldAt, violation.ineffectiveField(effect.reason))];
 }

@@ -33,9 +33,9 @@ export class HostIndex<T> {
       this.#widerEntries(host),
       isWildcard(host) ? this.#narrowerEntries(host) : (this.#entriesByHost.get(host) ?? []),
     ];
-    const [widerEntries, narrower] = overlappingEntries as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
-    if (widerEntries.length === 0 && narrower.length < 2) return narrower;
-    return [...widerEntries, ...narrower].sort((a, b) => a.itemIndex - b.itemIndex);
+    const [widerEntries, narrowerEntries] = overlappingEntries as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
+    if (widerEntries.length === 0 && narrowerEntries.length < 2) return narrowerEntries;
+    return [...widerEntries, ...narrowerEntries].sort((a, b) => a.itemIndex - b.itemIndex);
   }
 
   #widerEntries(host: string): readonly HostEntry<T>[] {
@@ -50,17 +50,17 @@ export class HostIndex<T> {
     this.#reversedHosts ??= [...this.#entriesByHost.keys()]
       .map((host) => ({ text: reversedText(host), host }))
       .sort((a, b) => (a.text < b.text ? -1 : 1));
-    const end = reversedText(wildcard.slice(1));
+    const reversedSuffix = reversedText(wildcard.slice(1));
     const narrowerEntries: HostEntry<T>[] = [];
     for (
-      let entryIndex = firstAtLeast(this.#reversedHosts, end);
+      let entryIndex = lowerBoundIndex(this.#reversedHosts, reversedSuffix);
       entryIndex < this.#reversedHosts.length;
       entryIndex++
     ) {
       const { text, host } = this.#reversedHosts[entryIndex]!;
-      if (!text.startsWith(end)) break;
+      if (!text.startsWith(reversedSuffix)) break;
       // `*.test` does not match `.test`.
-      if (text.length > end.length) narrowerEntries.push(...this.#entriesByHost.get(host)!);
+      if (text.length > reversedSuffix.length) narrowerEntries.push(...this.#entriesByHost.get(host)!);
     }
     return narrowerEntries;
   }
@@ -70,7 +70,7 @@ function reversedText(text: string): string {
   return [...text].reverse().join('');
 }
 
-function firstAtLeast(sortedEntries: readonly { readonly text: string }[], text: string): number {
+function lowerBoundIndex(sortedEntries: readonly { readonly text: string }[], text: string): number {
   let [lowIndex, highIndex] = [0, sortedEntries.length];
   while (lowIndex < highIndex) {
     const middle = (lowIndex + highIndex) >> 1;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HostNames, hostIntersection, hostsOverlap, isHostWithin, mostSpecific, widerHosts } from './hostname.ts';
+import { HostNames, hostIntersection, hostsOverlap, isHostWithin, mostSpecificKey, widerHosts } from './hostname.ts';
 
 /** Orders hosts from most to least specific: names before wildcards, longer wildcards before shorter ones. */
 function compareSpecificity(a: string, b: string): number {
@@ -52,7 +52,7 @@ describe('host names and wildcards', () => {
     fc.assert(
       fc.property(host, fc.uniqueArray(key), (needle, keys) => {
         const scanned = keys.filter((candidate) => isHostWithin(needle, candidate)).sort(compareSpecificity)[0];
-        expect(mostSpecific(needle, new Set(keys))).toBe(scanned);
+        expect(mostSpecificKey(needle, new Set(keys))).toBe(scanned);
       }),
     );
   });

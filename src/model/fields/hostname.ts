@@ -7,9 +7,9 @@ export function isWildcard(host: string): boolean {
   return host.startsWith('*');
 }
 
-export function isHostWithin(inner: string, outer: string): boolean {
-  if (inner === outer || outer === '*') return true;
-  return isWildcard(outer) && inner.length >= outer.length && inner.endsWith(outer.slice(1));
+export function isHostWithin(narrowerHost: string, widerHost: string): boolean {
+  if (narrowerHost === widerHost || widerHost === '*') return true;
+  return isWildcard(widerHost) && narrowerHost.length >= widerHost.length && narrowerHost.endsWith(widerHost.slice(1));
 }
 
 export function hostsOverlap(a: string, b: string): boolean {
@@ -69,7 +69,7 @@ export function* coveringKeys(host: string, keys: HostKeys): Generator<string> {
   yield* coveringPartials;
 }
 
-export function mostSpecific(host: string, keys: HostKeys): string | undefined {
+export function mostSpecificKey(host: string, keys: HostKeys): string | undefined {
   for (const candidate of coveringKeys(host, keys)) return candidate;
   return undefined;
 }
@@ -97,7 +97,7 @@ export class HostNames {
 
   qualify(host: string, namespace: string): string {
     if (!isShortName(host)) return host;
-    const inKubernetes = `${host}.${namespace}.svc.${this.domain}`;
-    return this.isKnownService(inKubernetes, namespace) ? inKubernetes : `${host}.${namespace}`;
+    const kubernetesHost = `${host}.${namespace}.svc.${this.domain}`;
+    return this.isKnownService(kubernetesHost, namespace) ? kubernetesHost : `${host}.${namespace}`;
   }
 }

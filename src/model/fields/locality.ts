@@ -12,6 +12,6 @@ export function localityOf(labels: Readonly<Record<string, string>>, fallback = 
 
 /** Joins the parts before the first unknown one. */
 export function joinLocality(...localityParts: readonly (string | undefined)[]): string {
-  const end = localityParts.findIndex((localityPart) => !localityPart);
-  return (end < 0 ? localityParts : localityParts.slice(0, end)).join('/');
+  const firstUnknownIndex = localityParts.findIndex((localityPart) => !localityPart);
+  return (firstUnknownIndex < 0 ? localityParts : localityParts.slice(0, firstUnknownIndex)).join('/');
 }

@@ -6,14 +6,14 @@ import * as violation from './violation.ts';
 type Parameters = 'none' | 'required' | 'optional';
 
 const commands: ReadonlyMap<string, Parameters> = new Map([
-  ...of(
+  ...withParameters(
     'required',
     `
     REQ RESP TRAILER REQUEST_HEADER RESPONSE_HEADER RESPONSE_TRAILER METADATA DYNAMIC_METADATA CLUSTER_METADATA
     UPSTREAM_METADATA FILTER_STATE UPSTREAM_FILTER_STATE ENVIRONMENT CEL REQ_WITHOUT_QUERY QUERY_PARAM
     COMMON_DURATION`,
   ),
-  ...of(
+  ...withParameters(
     'optional',
     `
     START_TIME EMIT_TIME START_TIME_LOCAL EMIT_TIME_LOCAL DOWNSTREAM_PEER_CERT_V_START
@@ -22,7 +22,7 @@ const commands: ReadonlyMap<string, Parameters> = new Map([
     DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT UPSTREAM_REMOTE_ADDRESS_WITHOUT_PORT
     DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT DOWNSTREAM_DIRECT_LOCAL_ADDRESS_WITHOUT_PORT`,
   ),
-  ...of(
+  ...withParameters(
     'none',
     `
     LOCAL_REPLY_BODY DOWNSTREAM_REMOTE_ADDRESS DOWNSTREAM_DIRECT_REMOTE_ADDRESS UPSTREAM_HOSTS_ATTEMPTED
@@ -50,7 +50,7 @@ const commands: ReadonlyMap<string, Parameters> = new Map([
   ),
 ]);
 
-function of(parameters: Parameters, names: string): [string, Parameters][] {
+function withParameters(parameters: Parameters, names: string): [string, Parameters][] {
   return names
     .trim()
     .split(/\s+/)
@@ -79,7 +79,7 @@ export function logFormatViolation(format: string): violation.FieldViolation | u
     command.lastIndex = percentIndex;
     const commandMatch = command.exec(format);
     if (commandMatch === null)
-      return violation.malformed(
+      return violation.malformedValue(
         '% must begin a command operator such as %PROTOCOL%, or be written as %%',
         format.slice(percentIndex, percentIndex + 20),
       );
@@ -90,24 +90,34 @@ export function logFormatViolation(format: string): violation.FieldViolation | u
   return undefined;
 }
 
-function commandViolation([all, name, parameters, length]: RegExpExecArray): violation.FieldViolation | undefined {
+function commandViolation([commandText, name, parameters, length]: RegExpExecArray):
+  | violation.FieldViolation
+  | undefined {
   // `%%` is an escaped percent sign.
   if (name === undefined) return undefined;
-  const takes = commands.get(name);
-  if (takes === undefined) return violation.malformed(`unknown command operator ${all}`, all);
-  if (takes === 'required' && !parameters) return violation.malformed(`${all} needs parameters in parentheses`, all);
-  if (takes === 'none' && (parameters !== undefined || length !== undefined)) {
-    return violation.malformed(`${all} accepts no parameters and no length`, all);
+  const parameterRule = commands.get(name);
+  if (parameterRule === undefined)
+    return violation.malformedValue(`unknown command operator ${commandText}`, commandText);
+  if (parameterRule === 'required' && !parameters)
+    return violation.malformedValue(`${commandText} needs parameters in parentheses`, commandText);
+  if (parameterRule === 'none' && (parameters !== undefined || length !== undefined)) {
+    return violation.malformedValue(`${commandText} accepts no parameters and no length`, commandText);
   }
   const allowedParameters = options.get(name);
   if (parameters && allowedParameters !== undefined && !allowedParameters.includes(parameters)) {
-    return violation.malformed(`${all} accepts only the parameters ${allowedParameters.join(', ')}`, all);
+    return violation.malformedValue(
+      `${commandText} accepts only the parameters ${allowedParameters.join(', ')}`,
+      commandText,
+    );
   }
   const kind = parameters?.split(':', 1)[0] ?? '';
   if (name === 'METADATA' && !kindsOfMetadata.includes(kind))
-    return violation.malformed(`${all} has the unknown metadata type ${JSON.stringify(kind)}`, all);
+    return violation.malformedValue(
+      `${commandText} has the unknown metadata type ${JSON.stringify(kind)}`,
+      commandText,
+    );
   if (/^(REQ|RESP|TRAILER)$/.test(name) && parameters!.split('?').length > 2) {
-    return violation.malformed(`${all} accepts only one alternative after "?"`, all);
+    return violation.malformedValue(`${commandText} accepts only one alternative after "?"`, commandText);
   }
   return undefined;
 }

@@ -39,7 +39,7 @@ export function anyHostViolation(host: string): violation.FieldViolation | undef
 export function partialWildcardWarning(host: string): violation.FieldViolation | undefined {
   const isPartial = host.startsWith('*') && host !== '*' && !host.startsWith('*.');
   return isPartial
-    ? violation.doubtful(`${host} matches every name with this suffix, also in other domains; did you mean *.?`)
+    ? violation.doubtfulValue(`${host} matches every name with this suffix, also in other domains; did you mean *.?`)
     : undefined;
 }
 

@@ -1,13 +1,13 @@
 /** A similar name has at most two edits, and fewer edits than half the letters. */
 export function nearestName<Name extends string>(writtenName: string, names: Iterable<Name>): Name | undefined {
-  let nearest: Name | undefined;
+  let nearestCandidate: Name | undefined;
   let bestDistance = Math.min(2, Math.floor(writtenName.length / 2)) + 1;
   for (const name of names) {
     if (Math.abs(name.length - writtenName.length) >= bestDistance) continue;
     const distance = editDistance(writtenName.toLowerCase(), name.toLowerCase());
-    if (distance < bestDistance) [nearest, bestDistance] = [name, distance];
+    if (distance < bestDistance) [nearestCandidate, bestDistance] = [name, distance];
   }
-  return nearest;
+  return nearestCandidate;
 }
 
 /** Computes the optimal string alignment distance. */

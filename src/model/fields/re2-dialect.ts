@@ -6,8 +6,8 @@ export function bytesOf(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-export function textOf(bytes: string): string {
-  return Buffer.from(bytes, 'latin1').toString('utf8');
+export function textOf(byteString: string): string {
+  return Buffer.from(byteString, 'latin1').toString('utf8');
 }
 
 /** Properties that RE2JS supports but Envoy 1.40's RE2 does not: RE2JS's own categories, and scripts since Unicode 16. */
@@ -29,42 +29,42 @@ const property = /\\[pP]\{\^?(\w+)\}/y;
 const escape = /\\./sy;
 const groupName = /\(\?P?<\w+>/y;
 /** RE2 treats a repeat count of ten digits as literal braces. */
-const hugeRepeat = /\{(?:[1-9]\d{9,}(?:,\d*)?|\d+,[1-9]\d{9,})\}/y;
+const hugeRepetition = /\{(?:[1-9]\d{9,}(?:,\d*)?|\d+,[1-9]\d{9,})\}/y;
 const classStart = /\[\^?\]?/y;
 const namedClass = /\[:\^?\w+:\]/y;
 
 /** Left: why Envoy rejects an expression that RE2JS would accept. */
-export function asRe2js(bytes: string): E.Either<string, string> {
-  let translated = '';
+export function translateToRe2js(byteString: string): E.Either<string, string> {
+  let translatedPattern = '';
   let inClass = false;
-  for (let byteIndex = 0; byteIndex < bytes.length; ) {
-    const [matchedText, output] = readToken(bytes, byteIndex, inClass);
+  for (let byteIndex = 0; byteIndex < byteString.length; ) {
+    const [matchedText, output] = readToken(byteString, byteIndex, inClass);
     if (E.isLeft(output)) return output;
-    translated += output.right;
+    translatedPattern += output.right;
     byteIndex += matchedText.length;
     if (!inClass) inClass = matchedText.startsWith('[');
     else if (matchedText === ']') inClass = false;
   }
-  return E.right(translated);
+  return E.right(translatedPattern);
 }
 
-function readToken(bytes: string, byteIndex: number, inClass: boolean): TranslatedPiece {
+function readToken(byteString: string, byteIndex: number, inClass: boolean): TranslatedPiece {
   const matchAt = (pattern: RegExp): RegExpExecArray | null => {
     pattern.lastIndex = byteIndex;
-    return pattern.exec(bytes);
+    return pattern.exec(byteString);
   };
-  const unchanged = (match: RegExpExecArray): TranslatedPiece => [match[0], E.right(match[0])];
-  if (bytes[byteIndex] === '\\') return readEscape(matchAt, inClass);
+  const keepToken = (match: RegExpExecArray): TranslatedPiece => [match[0], E.right(match[0])];
+  if (byteString[byteIndex] === '\\') return readEscape(matchAt, inClass);
   const classMatch = inClass ? matchAt(namedClass) : matchAt(classStart);
-  if (classMatch) return unchanged(classMatch);
+  if (classMatch) return keepToken(classMatch);
   if (!inClass) {
     // Group names have no effect, and RE2 accepts duplicates.
     const name = matchAt(groupName);
     if (name) return [name[0], E.right('(')];
-    const repeatMatch = matchAt(hugeRepeat);
+    const repeatMatch = matchAt(hugeRepetition);
     if (repeatMatch) return [repeatMatch[0], E.right(`\\${repeatMatch[0]}`)];
   }
-  return [bytes[byteIndex]!, E.right(bytes[byteIndex]!)];
+  return [byteString[byteIndex]!, E.right(byteString[byteIndex]!)];
 }
 
 function readEscape(matchAt: (pattern: RegExp) => RegExpExecArray | null, inClass: boolean): TranslatedPiece {

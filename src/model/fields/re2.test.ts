@@ -75,8 +75,8 @@ describe('a compiled regular expression', () => {
   });
 
   it('matches anywhere in a text', () => {
-    expect(re2Expression('1\\.2[0-9]').isFoundIn('istio 1.29.0')).toBe(true);
-    expect(re2Expression('^1\\.2').isFoundIn('istio 1.29.0')).toBe(false);
+    expect(re2Expression('1\\.2[0-9]').hasMatchIn('istio 1.29.0')).toBe(true);
+    expect(re2Expression('^1\\.2').hasMatchIn('istio 1.29.0')).toBe(false);
   });
 
   it('is not created from an invalid expression', () => {

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import * as E from 'fp-ts/lib/Either.js';
 import type { RE2JS } from 're2js';
-import { asRe2js, bytesOf, textOf } from './re2-dialect.ts';
+import { bytesOf, textOf, translateToRe2js } from './re2-dialect.ts';
 import * as violation from './violation.ts';
 
 const maxLength = 1024;
@@ -19,7 +19,7 @@ const plainPattern =
   /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
 export function re2Violation(regex: string, maxCharacters = maxLength): violation.FieldViolation | undefined {
-  if (regex === '') return violation.empty();
+  if (regex === '') return violation.emptyValue();
   if (regex.length > maxCharacters) return violation.tooLarge(maxCharacters, regex.length);
   return plainPattern.test(regex) ? undefined : composedRe2Violation(regex);
 }
@@ -48,7 +48,7 @@ function violationOf(regex: string): violation.FieldViolation | undefined {
 
 export interface Re2Expression {
   matches(text: string): boolean;
-  isFoundIn(text: string): boolean;
+  hasMatchIn(text: string): boolean;
   readonly groupCount: number;
 }
 
@@ -60,17 +60,17 @@ export function re2Expression(regex: string): Re2Expression {
   const { right } = compiledPattern;
   return {
     matches: (text) => right.testExact(bytesOf(text)),
-    isFoundIn: (text) => right.test(bytesOf(text)),
+    hasMatchIn: (text) => right.test(bytesOf(text)),
     groupCount: right.groupCount(),
   };
 }
 
 function compile(regex: string): E.Either<string, RE2JS> {
-  const translated = asRe2js(bytesOf(regex));
-  if (E.isLeft(translated)) return E.left(textOf(translated.left));
+  const translatedPattern = translateToRe2js(bytesOf(regex));
+  if (E.isLeft(translatedPattern)) return E.left(textOf(translatedPattern.left));
   const { RE2JS, RE2JSSyntaxException } = loadLibrary();
   try {
-    return E.right(RE2JS.compile(translated.right));
+    return E.right(RE2JS.compile(translatedPattern.right));
   } catch (error) {
     if (!(error instanceof RE2JSSyntaxException)) throw error;
     return E.left(reasonOf(error.getDescription(), error.getPattern() ?? ''));
@@ -80,14 +80,14 @@ function compile(regex: string): E.Either<string, RE2JS> {
 function reasonOf(description: string, syntaxText: string): string {
   if (/^\(\?<?[=!]/.test(syntaxText)) return 'RE2 has no lookahead or lookbehind';
   if (/^\\[1-9gk]/.test(syntaxText)) return 'RE2 has no backreferences';
-  if (description === 'invalid repeat count' && !isReversed(syntaxText)) {
+  if (description === 'invalid repeat count' && !isReversedRange(syntaxText)) {
     return `${syntaxText} repeats more than 1,000 times, nested repetitions included`;
   }
   return syntaxText === '' ? description : `${description}: ${textOf(syntaxText)}`;
 }
 
-function isReversed(repeat: string): boolean {
-  const [, minCount, maxCount] = /^\{(\d+),(\d+)\}$/.exec(repeat) ?? [];
+function isReversedRange(repetition: string): boolean {
+  const [, minCount, maxCount] = /^\{(\d+),(\d+)\}$/.exec(repetition) ?? [];
   return Number(minCount) > Number(maxCount);
 }
 

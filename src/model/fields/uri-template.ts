@@ -19,13 +19,13 @@ export function uriTemplateViolation(template: string): violation.FieldViolation
   if (Buffer.byteLength(template) > maxLength)
     return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');
   if (!template.startsWith('/')) return violation.mustBe('a template that begins with /', template);
-  const reason = reasonAgainst(template);
+  const reason = rejectionReason(template);
   return reason === undefined
     ? undefined
     : violation.mustBe('a template such as /a/{name}/{rest=**}', template, { hint: reason });
 }
 
-function reasonAgainst(template: string): string | undefined {
+function rejectionReason(template: string): string | undefined {
   if (template === '/') return undefined;
   const segments = segmentsOf(template);
   const names = new Set<string>();
@@ -58,6 +58,6 @@ function segmentsOf(template: string): readonly string[] {
 export function uriRewriteViolation(template: string): violation.FieldViolation | undefined {
   if (Buffer.byteLength(template) > maxLength)
     return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');
-  const isRead = /^(?:\/(?:[\w.~%!$&'()+,;:@=-]|\{[A-Za-z]\w{0,15}\})*)+$/.test(template);
-  return isRead ? undefined : violation.mustBe('a path such as /a/{name}', template);
+  const isValid = /^(?:\/(?:[\w.~%!$&'()+,;:@=-]|\{[A-Za-z]\w{0,15}\})*)+$/.test(template);
+  return isValid ? undefined : violation.mustBe('a path such as /a/{name}', template);
 }

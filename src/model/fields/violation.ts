@@ -35,7 +35,7 @@ export function fieldError(path: string, violation: FieldViolation): FieldError 
 
 export const maxShownCharacters = 100;
 
-export function shownValue(value: unknown): string {
+export function quotedValue(value: unknown): string {
   if (value === null || value === undefined) return 'null';
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object') return 'an object';
@@ -66,7 +66,7 @@ function expectation(
 
 /** Right type, wrong form: `must be EXPECTED, got VALUE`. */
 export function mustBe(expected: string, value: unknown, { hint }: Detail = {}): FieldViolation {
-  return expectation('FIELD_FORMAT_INVALID', 'be', expected, shownValue(value), hint);
+  return expectation('FIELD_FORMAT_INVALID', 'be', expected, quotedValue(value), hint);
 }
 
 /** Like {@link mustBe}, without the value, which may be long or secret. */
@@ -76,31 +76,31 @@ export function mustBeHidden(expected: string, { hint }: Detail = {}): FieldViol
 }
 
 export function wrongType(expected: string, value: unknown, { hint }: Detail = {}): FieldViolation {
-  return expectation('FIELD_TYPE_INVALID', 'be', expected, shownValue(value), hint);
+  return expectation('FIELD_TYPE_INVALID', 'be', expected, quotedValue(value), hint);
 }
 
 export function outOfRange(expected: string, value: unknown, { hint }: Detail = {}): FieldViolation {
-  return expectation('FIELD_OUT_OF_RANGE', 'be', expected, shownValue(value), hint);
+  return expectation('FIELD_OUT_OF_RANGE', 'be', expected, quotedValue(value), hint);
 }
 
 export function unknownValue(names: readonly string[], value: unknown, { hint }: Detail = {}): FieldViolation {
-  const nearest = typeof value === 'string' ? nearestName(value, names) : undefined;
-  const advice = nearest === undefined ? hint : `did you mean ${nearest}?`;
+  const nearestValue = typeof value === 'string' ? nearestName(value, names) : undefined;
+  const advice = nearestValue === undefined ? hint : `did you mean ${nearestValue}?`;
   const expected = names.length === 1 ? names[0]! : `one of ${names.join(', ')}`;
-  const unknownValueViolation = expectation('FIELD_VALUE_UNKNOWN', 'be', expected, shownValue(value), advice);
-  return nearest === undefined ? unknownValueViolation : { ...unknownValueViolation, near: nearest };
+  const unknownValueViolation = expectation('FIELD_VALUE_UNKNOWN', 'be', expected, quotedValue(value), advice);
+  return nearestValue === undefined ? unknownValueViolation : { ...unknownValueViolation, near: nearestValue };
 }
 
 export function tooLarge(max: number, count: number, unit = 'characters'): FieldViolation {
   return expectation('FIELD_TOO_LARGE', 'have', `at most ${max} ${unit}`, String(count));
 }
 
-export function empty(hint?: string): FieldViolation {
+export function emptyValue(hint?: string): FieldViolation {
   return { code: 'FIELD_EMPTY', message: `must not be empty${hint === undefined ? '' : `: ${hint}`}` };
 }
 
 /** @param condition completes "is required …", such as `with mode MUTUAL` */
-export function missing(condition?: string): FieldViolation {
+export function missingValue(condition?: string): FieldViolation {
   return { code: 'FIELD_REQUIRED', message: condition === undefined ? 'is required' : `is required ${condition}` };
 }
 
@@ -110,11 +110,11 @@ export function missingAny(names: readonly string[]): FieldViolation {
 }
 
 /** @param condition completes "must not be set …", such as `with mode SIMPLE` or `together with route` */
-export function excluded(condition: string): FieldViolation {
+export function excludedField(condition: string): FieldViolation {
   return { code: 'FIELDS_EXCLUSIVE', message: `must not be set ${condition}` };
 }
 
-export function exclusive(names: readonly string[]): FieldViolation {
+export function exclusiveFields(names: readonly string[]): FieldViolation {
   return {
     code: 'FIELDS_EXCLUSIVE',
     message: `must have only one of ${listText(names)}`,
@@ -122,7 +122,7 @@ export function exclusive(names: readonly string[]): FieldViolation {
   };
 }
 
-export function choice(names: readonly string[], setNames: readonly string[]): FieldViolation {
+export function choiceViolation(names: readonly string[], setNames: readonly string[]): FieldViolation {
   const expected = `exactly one of ${listText(names)}`;
   return expectation(
     setNames.length === 0 ? 'FIELD_REQUIRED' : 'FIELDS_EXCLUSIVE',
@@ -132,66 +132,66 @@ export function choice(names: readonly string[], setNames: readonly string[]): F
   );
 }
 
-export function unknownField(nearest?: string): FieldViolation {
-  if (nearest === undefined) return { code: 'FIELD_UNKNOWN', message: 'unknown field' };
-  return { code: 'FIELD_UNKNOWN', message: `unknown field; did you mean ${nearest}?`, near: nearest };
+export function unknownField(nearestField?: string): FieldViolation {
+  if (nearestField === undefined) return { code: 'FIELD_UNKNOWN', message: 'unknown field' };
+  return { code: 'FIELD_UNKNOWN', message: `unknown field; did you mean ${nearestField}?`, near: nearestField };
 }
 
-export function duplicate(message: string, actual?: string, other?: string): FieldViolation {
+export function duplicate(message: string, actual?: string, otherPlace?: string): FieldViolation {
   return {
     ...{ code: 'FIELD_DUPLICATE', message },
-    ...(actual !== undefined && { got: shownValue(actual) }),
-    ...(other !== undefined && { beside: other }),
+    ...(actual !== undefined && { got: quotedValue(actual) }),
+    ...(otherPlace !== undefined && { beside: otherPlace }),
   };
 }
 
 export function conflict(message: string, actual?: unknown): FieldViolation {
-  return { code: 'FIELD_CONFLICT', message, ...(actual !== undefined && { got: shownValue(actual) }) };
+  return { code: 'FIELD_CONFLICT', message, ...(actual !== undefined && { got: quotedValue(actual) }) };
 }
 
-export function notAllowed(message: string, actual?: unknown): FieldViolation {
-  return { code: 'FIELD_NOT_ALLOWED', message, ...(actual !== undefined && { got: shownValue(actual) }) };
+export function disallowedValue(message: string, actual?: unknown): FieldViolation {
+  return { code: 'FIELD_NOT_ALLOWED', message, ...(actual !== undefined && { got: quotedValue(actual) }) };
 }
 
 export function unknownReference(message: string, actual?: unknown): FieldViolation {
-  return { code: 'FIELD_REFERENCE_UNKNOWN', message, ...(actual !== undefined && { got: shownValue(actual) }) };
+  return { code: 'FIELD_REFERENCE_UNKNOWN', message, ...(actual !== undefined && { got: quotedValue(actual) }) };
 }
 
-export function unsupported(message: string): FieldViolation {
+export function unsupportedFeature(message: string): FieldViolation {
   return { code: 'FIELD_UNSUPPORTED', message };
 }
 
-export function malformed(message: string, actual?: string): FieldViolation {
-  return { code: 'FIELD_FORMAT_INVALID', message, ...(actual !== undefined && { got: shownValue(actual) }) };
+export function malformedValue(message: string, actual?: string): FieldViolation {
+  return { code: 'FIELD_FORMAT_INVALID', message, ...(actual !== undefined && { got: quotedValue(actual) }) };
 }
 
 /** A value on which Envoy crashes or rejects its entire configuration. */
-export function unsafe(message: string): FieldViolation {
+export function unsafeValue(message: string): FieldViolation {
   return { code: 'FIELD_UNSAFE', message };
 }
 
 /** A warning for a field that is valid, but has no effect. @param reason completes "has no effect: …" */
-export function ineffective(reason: string): FieldViolation {
+export function ineffectiveField(reason: string): FieldViolation {
   return { code: 'FIELD_WITHOUT_EFFECT', message: `has no effect: ${reason}` };
 }
 
 /** A warning for a field that is valid, but probably not intended. */
-export function doubtful(message: string, actual?: unknown): FieldViolation {
-  return { code: 'FIELD_DOUBTFUL', message, ...(actual !== undefined && { got: shownValue(actual) }) };
+export function doubtfulValue(message: string, actual?: unknown): FieldViolation {
+  return { code: 'FIELD_DOUBTFUL', message, ...(actual !== undefined && { got: quotedValue(actual) }) };
 }
 
 /** A warning that an earlier route of the object matches all requests. */
-export function shadowed(message: string, other: string): FieldViolation {
-  return { code: 'MATCH_SHADOWED', message, beside: other };
+export function shadowedMatch(message: string, shadowingPath: string): FieldViolation {
+  return { code: 'MATCH_SHADOWED', message, beside: shadowingPath };
 }
 
 /** A warning for a field that is supported, but removed in a later version. */
-export function deprecated(message: string): FieldViolation {
+export function deprecatedField(message: string): FieldViolation {
   return { code: 'FIELD_DEPRECATED', message };
 }
 
-export function unknownKind(message: string, actual: string, nearest?: string): FieldViolation {
-  return { code: 'KIND_UNKNOWN', message, got: actual, ...(nearest !== undefined && { near: nearest }) };
+export function unknownKind(message: string, actual: string, nearestKind?: string): FieldViolation {
+  return { code: 'KIND_UNKNOWN', message, got: actual, ...(nearestKind !== undefined && { near: nearestKind }) };
 }
 
 export function withConsequence<V extends FieldViolation>(violation: V, consequence: string): V {

@@ -58,7 +58,7 @@ const widestRangeBits = { ipv4: 16, ipv6: 64 };
 /** Yields `undefined` for an object without a finding, so that callers can yield to the event loop. */
 export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<ReachFinding | undefined> {
   const meshNames = new KnownNames(configs, settings);
-  for (const [kind, findReach] of Object.entries(finders) as [keyof Sources, FindReach<never>][]) {
+  for (const [kind, findReach] of Object.entries(reachFinders) as [keyof Sources, FindReach<never>][]) {
     for (const config of configs[kind] as readonly Config<never>[]) {
       yield undefined;
       if (config.standsFor !== undefined || isTrusted(config.namespace, kind, settings)) continue;
@@ -75,10 +75,14 @@ function isTrusted(namespace: string, kind: keyof Sources, { mesh }: ReachSettin
 
 const rootKinds: ReadonlySet<keyof Sources> = new Set(['EnvoyFilter', 'KubernetesGateway', 'WasmPlugin']);
 
-type FindReach<Spec> = (config: Config<Spec>, known: KnownNames, settings: ReachSettings) => Iterable<FindingDetails>;
+type FindReach<Spec> = (
+  config: Config<Spec>,
+  knownNames: KnownNames,
+  settings: ReachSettings,
+) => Iterable<FindingDetails>;
 type SpecOf<K extends keyof Sources> = Sources[K][number]['spec'];
 
-const finders: { readonly [K in keyof Sources]: FindReach<SpecOf<K>> } = {
+const reachFinders: { readonly [K in keyof Sources]: FindReach<SpecOf<K>> } = {
   VirtualService: function* ({ namespace, spec }, meshNames, { mesh }) {
     if (!(yield* exports(namespace, spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh))) return;
     for (const [index, host] of spec.hosts.entries()) {
@@ -99,9 +103,9 @@ const finders: { readonly [K in keyof Sources]: FindReach<SpecOf<K>> } = {
   },
   ServiceEntry: function* (entry, meshNames, { mesh }) {
     const { namespace, spec } = entry;
-    const movedService = mayExport(namespace, mesh) ? meshNames.movingService(entry) : undefined;
+    const movedService = mayExport(namespace, mesh) ? meshNames.serviceWithMovedAddress(entry) : undefined;
     if (movedService !== undefined) {
-      const message = `takes the automatically allocated address of ${movedService}, which gets a new one: set addresses of this object, or ${mayAdvice}`;
+      const message = `takes the automatically allocated address of ${movedService}, which gets a new one: set addresses of this object, or ${exportAdviceText}`;
       yield { code: 'moves-allocated-address', field: 'spec.hosts', message };
     }
     if (!(yield* exports(namespace, spec.exportTo, mesh.defaultServiceExportTo, mesh))) return;
@@ -135,7 +139,7 @@ const finders: { readonly [K in keyof Sources]: FindReach<SpecOf<K>> } = {
   Service: function* ({ namespace, spec: { spec }, labels, annotations }, meshNames, { mesh }) {
     const network = labels['topology.istio.io/network'];
     if (network && mayExport(namespace, mesh)) {
-      const message = `the service becomes a gateway of network "${network}": all proxies send that network's requests to its external addresses; ${mayAdvice}`;
+      const message = `the service becomes a gateway of network "${network}": all proxies send that network's requests to its external addresses; ${exportAdviceText}`;
       yield { code: 'is-network-gateway', field: 'metadata.labels', message };
     }
     const annotation = annotations['networking.istio.io/exportTo'];
@@ -174,12 +178,12 @@ const finders: { readonly [K in keyof Sources]: FindReach<SpecOf<K>> } = {
     if (scopesGateways || !mayExport(namespace, mesh)) return;
     if (annotations[ownNamespaceAnnotation] === 'true' || annotations[gatewayServiceAnnotation] !== undefined) return;
     const selectedText = Object.keys(spec.selector).length === 0 ? 'every gateway' : 'every gateway with these labels';
-    const message = `selects ${selectedText}, in all namespaces: set PILOT_SCOPE_GATEWAY_TO_NAMESPACE=true, or ${mayAdvice}`;
+    const message = `selects ${selectedText}, in all namespaces: set PILOT_SCOPE_GATEWAY_TO_NAMESPACE=true, or ${exportAdviceText}`;
     yield { code: 'selects-foreign-workloads', field: 'spec.selector', message };
   },
   Ingress: function* ({ namespace, spec: { spec } }, _, { mesh }) {
     if (!mayExport(namespace, mesh)) return;
-    const message = `takes requests for every host at the shared gateway: name a host, set the mesh's ingressControllerMode to OFF, or ${mayAdvice}`;
+    const message = `takes requests for every host at the shared gateway: name a host, set the mesh's ingressControllerMode to OFF, or ${exportAdviceText}`;
     for (const [index, { host }] of spec.rules.entries())
       if (host === undefined || host === '')
         yield { code: 'takes-every-host', field: `spec.rules[${index}].host`, message };
@@ -201,8 +205,8 @@ const finders: { readonly [K in keyof Sources]: FindReach<SpecOf<K>> } = {
   },
 };
 
-const mayAdvice = 'list the namespaces that may affect others in exportingNamespaces of the mesh configuration';
-const exportAdvice = `set exportTo to ["."], or ${mayAdvice}`;
+const exportAdviceText = 'list the namespaces that may affect others in exportingNamespaces of the mesh configuration';
+const exportAdvice = `set exportTo to ["."], or ${exportAdviceText}`;
 const wholeMesh =
   'applies to every proxy of the mesh, because the object is in the root namespace and selects no workload: add a selector, and let only administrators write to that namespace';
 
@@ -217,9 +221,9 @@ function* exports(
   defaultExportTo: readonly string[],
   mesh: ReachSettings['mesh'],
 ): Generator<FindingDetails, boolean> {
-  const isForOthers = (target: string): boolean => target !== '.' && target !== '~' && target !== namespace;
-  const isExported = [...exportSet(namespace, exportTo, defaultExportTo, mesh)].some(isForOthers);
-  if (!isExported && !mayExport(namespace, mesh) && exportTo?.some(isForOthers)) {
+  const isForOtherNamespaces = (target: string): boolean => target !== '.' && target !== '~' && target !== namespace;
+  const isExported = [...exportSet(namespace, exportTo, defaultExportTo, mesh)].some(isForOtherNamespaces);
+  if (!isExported && !mayExport(namespace, mesh) && exportTo?.some(isForOtherNamespaces)) {
     const message = `applies to namespace ${namespace} only: the mesh configuration's exportingNamespaces does not list it`;
     yield { code: 'export-not-allowed', field: 'spec.exportTo', message };
   }
@@ -242,13 +246,13 @@ class KnownNames {
         if (slotNames === undefined) this.#servicesBySlot.set(slot, [name]);
         else slotNames.push(name);
       }
-      for (const host of spec.hosts) addTo(this.#entryHosts, host, namespace);
-      for (const address of spec.addresses ?? []) addTo(this.#addresses, address, `${namespace}/${spec.hosts[0]}`);
+      for (const host of spec.hosts) addToSet(this.#entryHosts, host, namespace);
+      for (const address of spec.addresses ?? []) addToSet(this.#addresses, address, `${namespace}/${spec.hosts[0]}`);
     }
     for (const { namespace, name, spec } of Service) {
       const { clusterIP, clusterIPs } = spec.spec;
       for (const address of [clusterIP, ...clusterIPs])
-        if (isIP(address) !== 0) addTo(this.#addresses, address, `${namespace}/${name}`);
+        if (isIP(address) !== 0) addToSet(this.#addresses, address, `${namespace}/${name}`);
     }
   }
 
@@ -257,16 +261,16 @@ class KnownNames {
     if (kubernetesOwner !== undefined) return kubernetesOwner === namespace ? undefined : ownerText(kubernetesOwner);
     const owners = this.#entryHosts.get(host);
     if (owners === undefined && isWildcard(host)) return this.#wildcardOwner(host, namespace);
-    const other = [...(owners ?? [])].find((owner) => owner !== namespace);
-    return other && ownerText(other);
+    const otherOwner = [...(owners ?? [])].find((owner) => owner !== namespace);
+    return otherOwner && ownerText(otherOwner);
   }
 
   /** Returns a host (`namespace/host`) whose allocated address changes because this entry is older. */
-  movingService(entry: Config<ServiceEntry>): string | undefined {
+  serviceWithMovedAddress(entry: Config<ServiceEntry>): string | undefined {
     for (const name of allocationNames(entry)) {
-      const [first, ...laterNames] = this.#servicesBySlot.get(firstSlot(name)) ?? [];
-      if (first !== name) continue;
-      const movedName = laterNames.find((other) => !other.startsWith(`${entry.namespace}/`));
+      const [firstName, ...laterNames] = this.#servicesBySlot.get(firstSlot(name)) ?? [];
+      if (firstName !== name) continue;
+      const movedName = laterNames.find((laterName) => !laterName.startsWith(`${entry.namespace}/`));
       if (movedName !== undefined) return movedName;
     }
     return undefined;
@@ -286,17 +290,17 @@ class KnownNames {
 
   /** Returns the namespace of `ledger.bank.svc.cluster.local` or `ledger.bank.svc`; `*` for a wildcard over several. */
   #kubernetesOwner(host: string): string | undefined {
-    const end = [this.#suffix, '.svc'].find((suffix) => host.endsWith(suffix));
-    if (end === undefined) return isHostWithin(`a.b${this.#suffix}`, host) && host !== '*' ? '*' : undefined;
-    const labels = host.slice(0, -end.length).split('.');
+    const matchedSuffix = [this.#suffix, '.svc'].find((suffix) => host.endsWith(suffix));
+    if (matchedSuffix === undefined) return isHostWithin(`a.b${this.#suffix}`, host) && host !== '*' ? '*' : undefined;
+    const labels = host.slice(0, -matchedSuffix.length).split('.');
     return labels.at(-1) === '*' ? '*' : labels.at(-1);
   }
 
   #wildcardOwner(host: string, namespace: string): string | undefined {
     const hosts: HostKeys & Map<string, Set<string>> = this.#entryHosts;
     for (const [ownedHost, owners] of hosts) {
-      const other = [...owners].find((owner) => owner !== namespace);
-      if (other !== undefined && isHostWithin(ownedHost, host)) return ownerText(other);
+      const otherOwner = [...owners].find((owner) => owner !== namespace);
+      if (otherOwner !== undefined && isHostWithin(ownedHost, host)) return ownerText(otherOwner);
     }
     return undefined;
   }
@@ -306,7 +310,7 @@ function ownerText(namespace: string): string {
   return namespace === '*' ? 'every namespace' : `namespace ${namespace}`;
 }
 
-function addTo(map: Map<string, Set<string>>, key: string, value: string): void {
+function addToSet(map: Map<string, Set<string>>, key: string, value: string): void {
   const existingValues = map.get(key);
   if (existingValues === undefined) map.set(key, new Set([value]));
   else existingValues.add(value);

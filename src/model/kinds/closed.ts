@@ -49,7 +49,7 @@ export const closedKinds = [
   'BackendTLSPolicy',
 ] as const;
 
-export interface StandIn {
+export interface Placeholder {
   readonly kind: (typeof closedKinds)[number];
   readonly apiVersion: string;
   readonly spec:
@@ -61,19 +61,19 @@ export interface StandIn {
     | BackendTlsPolicy;
   readonly isScopeKnown: boolean;
   /** Returns the blocked traffic, as the end of a sentence; `where` describes the scope, such as `namespace shop`. */
-  readonly effect: (where: string) => string;
+  readonly effect: (location: string) => string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Builders by kind of the rejected object. Other kinds restrict nothing, or their absence denies access. */
-export const standInBuilders: ReadonlyMap<string, (refused: RejectedConfig) => StandIn | undefined> = new Map<
+export const placeholderBuilders: ReadonlyMap<string, (refused: RejectedConfig) => Placeholder | undefined> = new Map<
   string,
-  (refused: RejectedConfig) => StandIn | undefined
+  (refused: RejectedConfig) => Placeholder | undefined
 >([
   ['AuthorizationPolicy', closedPolicy],
-  ['PeerAuthentication', closedPeers],
-  ['RequestAuthentication', closedTokens],
+  ['PeerAuthentication', closedPeerAuthentication],
+  ['RequestAuthentication', closedRequestAuthentication],
   ['Sidecar', closedIngress],
   ['DestinationRule', closedUpstream],
   ['WasmPlugin', closedPlugin],
@@ -83,7 +83,7 @@ export const standInBuilders: ReadonlyMap<string, (refused: RejectedConfig) => S
 const security = 'security.istio.io/v1';
 
 /** Policies that deny nothing (AUDIT and dry run) need no placeholder. */
-function closedPolicy(rejectedConfig: RejectedConfig): StandIn | undefined {
+function closedPolicy(rejectedConfig: RejectedConfig): Placeholder | undefined {
   const { action } = fieldsOf(rejectedConfig.spec);
   if (typeof action === 'string' && action.trim().toUpperCase() === 'AUDIT') return undefined;
   const dryRun = rejectedConfig.annotations['istio.io/dry-run'];
@@ -91,7 +91,7 @@ function closedPolicy(rejectedConfig: RejectedConfig): StandIn | undefined {
   return denyAllSpec(scopeOf(rejectedConfig), rejectedConfig);
 }
 
-function denyAllSpec({ isScopeKnown, scope }: ReadScope, { namespace }: RejectedConfig): StandIn {
+function denyAllSpec({ isScopeKnown, scope }: ReadScope, { namespace }: RejectedConfig): Placeholder {
   return {
     ...{ kind: 'AuthorizationPolicy', apiVersion: security, isScopeKnown },
     spec: { ...scope, action: 'DENY', rules: [{}] },
@@ -100,15 +100,16 @@ function denyAllSpec({ isScopeKnown, scope }: ReadScope, { namespace }: Rejected
 }
 
 /** Requires mutual TLS. Readable modes apply; the mode for all ports applies only if nothing unreadable might override it. */
-function closedPeers(rejectedConfig: RejectedConfig): StandIn {
+function closedPeerAuthentication(rejectedConfig: RejectedConfig): Placeholder {
   const { isScopeKnown, scope } = scopeOf(rejectedConfig);
   const fields = fieldsOf(rejectedConfig.isBroken ? undefined : rejectedConfig.spec);
   const { selector: _, mtls, portLevelMtls, ...unknownFields } = fields;
   const modesOfPorts =
-    isScopeKnown && scope.selector !== undefined ? portModes(portLevelMtls) : { modes: {}, isRead: false };
-  const isRead = isObject(rejectedConfig.spec) && !rejectedConfig.isBroken && Object.keys(unknownFields).length === 0;
-  const arePortsRead = portLevelMtls === undefined || modesOfPorts.isRead;
-  const mode = isRead && arePortsRead && mtls !== undefined ? decodeIfValid(mutualTls, mtls) : undefined;
+    isScopeKnown && scope.selector !== undefined ? portModes(portLevelMtls) : { modes: {}, areModesReadable: false };
+  const isSpecReadable =
+    isObject(rejectedConfig.spec) && !rejectedConfig.isBroken && Object.keys(unknownFields).length === 0;
+  const arePortsReadable = portLevelMtls === undefined || modesOfPorts.areModesReadable;
+  const mode = isSpecReadable && arePortsReadable && mtls !== undefined ? decodeIfValid(mutualTls, mtls) : undefined;
   const spec: PeerAuthentication = {
     ...(scope.selector && { selector: scope.selector }),
     mtls: mode === undefined || mode === 'UNSET' ? 'STRICT' : mode,
@@ -122,21 +123,21 @@ function closedPeers(rejectedConfig: RejectedConfig): StandIn {
   };
 }
 
-function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRead: boolean } {
+function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; areModesReadable: boolean } {
   const portEntries = Object.entries(fieldsOf(value));
-  if (portEntries.length > maxPortModes) return { modes: {}, isRead: false };
+  if (portEntries.length > maxPortModes) return { modes: {}, areModesReadable: false };
   const portModePairs = portEntries.map(
     ([port, mode]) => [port, decodeIfValid(mutualTls, mode) ?? 'STRICT'] as [string, MutualTlsMode],
   );
   const validPairs = portModePairs.filter(([port]) => /^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65535);
   return {
     modes: Object.fromEntries(validPairs),
-    isRead: isObject(value) && validPairs.length === portModePairs.length,
+    areModesReadable: isObject(value) && validPairs.length === portModePairs.length,
   };
 }
 
 /** Each issuer gets an empty key set. Requests without a token have no principal, so no policy that requires one allows them. */
-function closedTokens(rejectedConfig: RejectedConfig): StandIn {
+function closedRequestAuthentication(rejectedConfig: RejectedConfig): Placeholder {
   const { isScopeKnown, scope } = scopeOf(rejectedConfig);
   const { jwtRules } = fieldsOf(rejectedConfig.isBroken ? undefined : rejectedConfig.spec);
   // With too many rules, deny every request instead of building a key set per rule.
@@ -161,26 +162,29 @@ const defaultTokenLocations: Pick<JwtRule, 'fromHeaders' | 'fromParams'> = {
 function closedRule(value: unknown): JwtRule {
   const rule = fieldsOf(value);
   const { issuer, fromHeaders, fromParams, fromCookies, presence } = jwtRuleFields;
-  const headers = itemsRead(fromHeaders.decoder, rule.fromHeaders);
-  const params = itemsRead(fromParams.decoder, rule.fromParams);
-  const cookies = itemsRead(fromCookies.decoder, rule.fromCookies);
+  const headers = readableItemsOf(fromHeaders.decoder, rule.fromHeaders);
+  const params = readableItemsOf(fromParams.decoder, rule.fromParams);
+  const cookies = readableItemsOf(fromCookies.decoder, rule.fromCookies);
   const isComplete = isObject(value) && [headers, params, cookies].every((locationList) => locationList.isComplete);
   const tokenLocations = {
     fromHeaders: [...headers.items, ...(isComplete ? [] : defaultTokenLocations.fromHeaders!)],
     fromParams: [...params.items, ...(isComplete ? [] : defaultTokenLocations.fromParams!)],
     fromCookies: cookies.items,
   };
-  const isRequired = rule.presence !== undefined && decodeIfValid(presence.decoder, rule.presence) !== 'OPTIONAL';
+  const requiresToken = rule.presence !== undefined && decodeIfValid(presence.decoder, rule.presence) !== 'OPTIONAL';
   return {
     // An empty issuer matches any issuer.
     issuer: (rule.issuer === undefined ? undefined : decodeIfValid(issuer.decoder, rule.issuer)) ?? '',
     jwks: noKeys,
     ...tokenLocations,
-    ...(isRequired && { presence: 'REQUIRED' }),
+    ...(requiresToken && { presence: 'REQUIRED' }),
   };
 }
 
-function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: readonly A[]; isComplete: boolean } {
+function readableItemsOf<A>(
+  decoder: Decoder<readonly A[]>,
+  value: unknown,
+): { items: readonly A[]; isComplete: boolean } {
   if (value === undefined) return { items: [], isComplete: true };
   if (!Array.isArray(value)) return { items: [], isComplete: false };
   const items = value.flatMap((item) => decodeIfValid(decoder, [item]) ?? []);
@@ -188,7 +192,7 @@ function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: 
 }
 
 /** Denies every request to workloads whose Sidecar requires TLS from clients, because their service ports would otherwise accept plaintext. */
-function closedIngress(rejectedConfig: RejectedConfig): StandIn | undefined {
+function closedIngress(rejectedConfig: RejectedConfig): Placeholder | undefined {
   // The excluded fields contain no TLS settings. An unknown field may be a misspelled ingress.
   const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(rejectedConfig.spec);
   if (!hasField(ingress, 'tls')) return undefined;
@@ -203,18 +207,19 @@ function closedIngress(rejectedConfig: RejectedConfig): StandIn | undefined {
 }
 
 /** Without readable TLS settings, mutual TLS of the mesh applies, so that no traffic is sent in plaintext unintentionally. */
-function closedUpstream(rejectedConfig: RejectedConfig): StandIn | undefined {
+function closedUpstream(rejectedConfig: RejectedConfig): Placeholder | undefined {
   const { rule, unknown } = upstreamFields(fieldsOf(rejectedConfig.spec));
   if (!hasField([rule.trafficPolicy, rule.subsets, unknown], 'tls')) return undefined;
   if (typeof rule.host !== 'string' || rule.host === '') return undefined;
   const isMeshWide = rejectedConfig.namespace === undefined;
-  const to = isMeshWide ? ['*'] : decodeIfValid(exportTo, rule.exportTo);
+  const exportTargets = isMeshWide ? ['*'] : decodeIfValid(exportTo, rule.exportTo);
   const labels = isMeshWide ? undefined : decodeIfValid(selectorLabels, fieldsOf(rule.workloadSelector).matchLabels);
-  const hasTooMany = Array.isArray(rule.subsets) && rule.subsets.length > maxSubsets;
+  const hasTooManySubsets = Array.isArray(rule.subsets) && rule.subsets.length > maxSubsets;
   // A route to an omitted subset has no cluster, so its requests fail.
-  const subsets = Array.isArray(rule.subsets) && !hasTooMany ? rule.subsets.flatMap(closedSubset) : [];
-  const ownTraffic = closedTraffic(rule.trafficPolicy);
-  const trafficPolicy = hasTooMany || hasField(unknown, 'tls') ? { ...ownTraffic, tls: strictestTls } : ownTraffic;
+  const subsets = Array.isArray(rule.subsets) && !hasTooManySubsets ? rule.subsets.flatMap(closedSubset) : [];
+  const ruleTrafficPolicy = closedTraffic(rule.trafficPolicy);
+  const trafficPolicy =
+    hasTooManySubsets || hasField(unknown, 'tls') ? { ...ruleTrafficPolicy, tls: strictestTls } : ruleTrafficPolicy;
   const securedPolicies = [trafficPolicy, ...subsets.map((subset) => subset.trafficPolicy)].flatMap((policy) => [
     policy?.tls,
     ...(policy?.portLevelSettings ?? []).map((port) => port.tls),
@@ -224,7 +229,7 @@ function closedUpstream(rejectedConfig: RejectedConfig): StandIn | undefined {
     host: rule.host.toLowerCase(),
     ...(trafficPolicy && { trafficPolicy }),
     ...(subsets.length > 0 && { subsets }),
-    ...(to && { exportTo: to }),
+    ...(exportTargets && { exportTo: exportTargets }),
     ...(labels && { workloadSelector: { labels } }),
   };
   return {
@@ -246,9 +251,9 @@ function upstreamFields(writtenFields: Fields): {
   for (const name of upstreamNames) if (Object.hasOwn(writtenFields, name)) rule[name] = writtenFields[name];
   for (const [field, value] of Object.entries(writtenFields)) {
     if (upstreamNames.some((name) => name === field)) continue;
-    const nearest = nearestName(field, upstreamNames);
-    if (nearest === undefined || Object.hasOwn(rule, nearest)) unknownFields[field] = value;
-    else rule[nearest] = value;
+    const nearestField = nearestName(field, upstreamNames);
+    if (nearestField === undefined || Object.hasOwn(rule, nearestField)) unknownFields[field] = value;
+    else rule[nearestField] = value;
   }
   return { rule, unknown: unknownFields };
 }
@@ -257,8 +262,10 @@ function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
   const { name, labels = {}, trafficPolicy } = fieldsOf(value);
   if (typeof name !== 'string' || !isDnsLabel(name) || !isObject(labels)) return [];
   const texts = Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
-  const ownTraffic = closedTraffic(trafficPolicy);
-  return [{ name, labels: Object.fromEntries(texts), ...(ownTraffic && { trafficPolicy: ownTraffic }) }];
+  const subsetTrafficPolicy = closedTraffic(trafficPolicy);
+  return [
+    { name, labels: Object.fromEntries(texts), ...(subsetTrafficPolicy && { trafficPolicy: subsetTrafficPolicy }) },
+  ];
 }
 
 function closedTraffic(value: unknown): TrafficPolicy | undefined {
@@ -267,9 +274,10 @@ function closedTraffic(value: unknown): TrafficPolicy | undefined {
   if (Array.isArray(portLevelSettings) && portLevelSettings.length > maxPortSettings) return { tls: strictestTls };
   const settings: readonly unknown[] = Array.isArray(portLevelSettings) ? portLevelSettings : [];
   const ports = settings.map(closedPort);
-  const areRead = portLevelSettings === undefined || (Array.isArray(portLevelSettings) && !ports.includes('unknown'));
-  const isRead = areRead && !hasField(otherFields, 'tls');
-  const tls = isRead ? (writtenTls === undefined ? undefined : tlsOf(writtenTls)) : strictestTls;
+  const arePortsReadable =
+    portLevelSettings === undefined || (Array.isArray(portLevelSettings) && !ports.includes('unknown'));
+  const isPolicyReadable = arePortsReadable && !hasField(otherFields, 'tls');
+  const tls = isPolicyReadable ? (writtenTls === undefined ? undefined : tlsOf(writtenTls)) : strictestTls;
   const readablePorts = ports.filter(
     (portPolicy) => portPolicy !== 'unknown' && portPolicy !== undefined,
   ) as PortTrafficPolicy[];
@@ -292,18 +300,18 @@ const strictestTls: ClientTlsSettings = { mode: 'ISTIO_MUTUAL' };
 const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
 
 /** Blocks the traffic that a plugin for authentication or authorization would check. */
-function closedPlugin(rejectedConfig: RejectedConfig): StandIn | undefined {
+function closedPlugin(rejectedConfig: RejectedConfig): Placeholder | undefined {
   const writtenSpec = fieldsOf(rejectedConfig.spec);
-  const fieldNamed = (name: (typeof pluginFields)[number]): unknown => {
+  const readField = (name: (typeof pluginFields)[number]): unknown => {
     if (Object.hasOwn(writtenSpec, name)) return writtenSpec[name];
     return Object.entries(writtenSpec).find(([field]) => nearestName(field, pluginFields) === name)?.[1];
   };
-  const phase = fieldNamed('phase');
+  const phase = readField('phase');
   if (phase === undefined || phase === 'UNSPECIFIED_PHASE' || phase === 'STATS') return undefined;
-  if (fieldNamed('failStrategy') === 'FAIL_OPEN') return undefined;
+  if (readField('failStrategy') === 'FAIL_OPEN') return undefined;
   const { isScopeKnown, scope } = scopeOf(rejectedConfig);
-  const isNetwork = fieldNamed('type') === 'NETWORK';
-  const match = rejectedConfig.isBroken ? undefined : decodeIfValid(wasmMatches, fieldNamed('match'));
+  const isNetwork = readField('type') === 'NETWORK';
+  const match = rejectedConfig.isBroken ? undefined : decodeIfValid(wasmMatches, readField('match'));
   const spec: WasmPlugin = {
     ...scope,
     url: 'oci://refused',
@@ -319,18 +327,20 @@ function closedPlugin(rejectedConfig: RejectedConfig): StandIn | undefined {
 }
 
 /** Makes gateways' connections to the targets fail. Unreadable targets mean all Services of the namespace. */
-function closedBackendTls({ spec: writtenSpec, isBroken, namespace }: RejectedConfig): StandIn {
+function closedBackendTls({ spec: writtenSpec, isBroken, namespace }: RejectedConfig): Placeholder {
   const fields = fieldsOf(writtenSpec);
   const field = nearestName('targetRefs', Object.keys(fields));
   const writtenTargets = field === undefined ? undefined : fields[field];
   const list: readonly unknown[] = Array.isArray(writtenTargets) ? writtenTargets : [writtenTargets];
   const targets = list.length > maxBackendTlsTargets ? [] : list.map(serviceOf);
-  const isRead = !isBroken && targets.length > 0 && !targets.includes(undefined);
-  const targetRefs = isRead ? (targets as BackendTlsTarget[]) : [{ group: '', kind: 'Service', name: everyService }];
+  const areTargetsReadable = !isBroken && targets.length > 0 && !targets.includes(undefined);
+  const targetRefs = areTargetsReadable
+    ? (targets as BackendTlsTarget[])
+    : [{ group: '', kind: 'Service', name: everyService }];
   const names = targetRefs.map(({ name, sectionName }) => `${name}${sectionName ? ` port ${sectionName}` : ''}`);
-  const services = isRead ? `Service ${names.join(', ')}` : 'each Service';
+  const services = areTargetsReadable ? `Service ${names.join(', ')}` : 'each Service';
   return {
-    ...{ kind: 'BackendTLSPolicy', apiVersion: 'gateway.networking.k8s.io/v1', isScopeKnown: isRead },
+    ...{ kind: 'BackendTLSPolicy', apiVersion: 'gateway.networking.k8s.io/v1', isScopeKnown: areTargetsReadable },
     spec: { targetRefs, validation: { hostname: '', caCertificateRefs: [], subjectAltNames: [] }, options: {} },
     effect: (scopeText) =>
       `requests from gateways to ${services} of ${namespace === undefined ? 'any namespace' : scopeText} get 503`,
@@ -389,6 +399,6 @@ function fieldsOf(value: unknown): Fields {
 }
 
 function decodeIfValid<A>(decoder: Decoder<A>, value: unknown): A | undefined {
-  const decoded = decoder(value, '');
-  return E.isRight(decoded) ? decoded.right : undefined;
+  const result = decoder(value, '');
+  return E.isRight(result) ? result.right : undefined;
 }

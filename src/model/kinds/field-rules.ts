@@ -4,14 +4,14 @@ import {
   type FieldError,
   fieldPath,
   list,
-  mapped,
+  mapDecoder,
   name,
   refine,
   struct,
   text,
   withDefault,
 } from '../fields/decode.ts';
-import { inSchema } from '../fields/description.ts';
+import { withSchemaValidation } from '../fields/description.ts';
 import { exportTargetViolation, isCidr, isHostname, isIpAddress } from '../fields/names.ts';
 import { exportTargetPattern } from '../fields/patterns.ts';
 import * as violation from '../fields/violation.ts';
@@ -20,14 +20,16 @@ import type { WorkloadSelector } from './workloads/workload-selector.ts';
 /** Envoy rejects a listener with a header value that contains these characters. */
 export function lineViolation(value: string): violation.FieldViolation | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters must be rejected
-  return /[\u0000\n\r]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
+  return /[\u0000\n\r]/.test(value)
+    ? violation.disallowedValue('must be a single line without NUL characters')
+    : undefined;
 }
 
 /** A name with NUL would be truncated to that of another file (POSIX, Pathname). */
 export const fileName: Decoder<string> = refine(name, (value, path) =>
   violation.errorsAt(
     path,
-    value.includes('\0') ? violation.notAllowed('must be a file name without NUL characters') : undefined,
+    value.includes('\0') ? violation.disallowedValue('must be a file name without NUL characters') : undefined,
   ),
 );
 
@@ -56,20 +58,20 @@ export function duplicateErrors<A>(
 
 /** DNS names are case-insensitive (RFC 4343), and Envoy rejects a configuration with two spellings of one host. */
 export function hostText(violationOf: (host: string) => violation.FieldViolation | undefined): Decoder<string> {
-  return mapped(
+  return mapDecoder(
     refine(name, (host, path) => violation.errorsAt(path, violationOf(host))),
     (host) => host.toLowerCase(),
   );
 }
 
 export function scopedHostText(violationOf: (text: string) => violation.FieldViolation | undefined): Decoder<string> {
-  return mapped(
+  return mapDecoder(
     refine(name, (text, path) => violation.errorsAt(path, violationOf(text))),
     (text) => `${text.slice(0, text.indexOf('/') + 1)}${text.slice(text.indexOf('/') + 1).toLowerCase()}`,
   );
 }
 
-export const uncheckedHost: Decoder<string> = mapped(text, (host) => host.toLowerCase());
+export const uncheckedHost: Decoder<string> = mapDecoder(text, (host) => host.toLowerCase());
 
 export const labels: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), labelErrors);
 
@@ -91,16 +93,16 @@ function labelViolation(key: string, value: string): violation.FieldViolation | 
   return violation.mustBe('a label value (letters, digits, "-", "_" and ".", a letter or digit at both ends)', value);
 }
 
-const nonWildcardSchema = inSchema(text, { pattern: '^[^*]*$' });
+const nonWildcardSchema = withSchemaValidation(text, { pattern: '^[^*]*$' });
 
 export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(
   dictionary(nonWildcardSchema),
   (map, path) => {
     return Object.entries(map).flatMap(([key, value]) => {
       const labelPath = fieldPath(path, key);
-      if (key === '') return [violation.fieldError(labelPath, violation.empty('a selector label needs a key'))];
+      if (key === '') return [violation.fieldError(labelPath, violation.emptyValue('a selector label needs a key'))];
       return `${key}${value}`.includes('*')
-        ? [violation.fieldError(labelPath, violation.notAllowed('must not have a wildcard', value))]
+        ? [violation.fieldError(labelPath, violation.disallowedValue('must not have a wildcard', value))]
         : [];
     });
   },
@@ -112,7 +114,7 @@ export const workloadSelector: Decoder<WorkloadSelector> = struct<WorkloadSelect
 
 /** Known values without duplicates; `~` must be the only value. */
 export const exportTo: Decoder<readonly string[]> = refine(
-  list(inSchema(name, { pattern: exportTargetPattern })),
+  list(withSchemaValidation(name, { pattern: exportTargetPattern })),
   (targets, path) => [
     ...targets.flatMap((target, index) => violation.errorsAt(`${path}[${index}]`, exportTargetViolation(target))),
     ...duplicateErrors(

@@ -29,7 +29,7 @@ import type { AuthorizationPolicy } from './policies/authorization-policy.ts';
 import { dryRunErrors } from './policies/dry-run.ts';
 import { peerAuthentication } from './policies/peer-authentication.decode.ts';
 import type { PeerAuthentication } from './policies/peer-authentication.ts';
-import { decodeScoped, scopeWarnings, targetWarnings } from './policies/policy-target.decode.ts';
+import { decodeWithScope, scopeWarnings, targetWarnings } from './policies/policy-target.decode.ts';
 import { requestAuthentication, requestAuthenticationWarnings } from './policies/request-authentication.decode.ts';
 import type { RequestAuthentication } from './policies/request-authentication.ts';
 import { toleratingUnknownFields } from './unknown-fields.ts';
@@ -82,7 +82,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     ...security,
     plural: 'authorizationpolicies',
     decoder: authorizationPolicy,
-    decode: (spec, namespace) => decodeScoped(authorizationPolicy, spec, namespace),
+    decode: (spec, namespace) => decodeWithScope(authorizationPolicy, spec, namespace),
     metadataErrors: dryRunErrors,
     warnings: (spec) => [...scopeWarnings(spec), ...authorizationPolicyWarnings(spec)],
   },
@@ -100,7 +100,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     versions: ['v1alpha3'],
     plural: 'envoyfilters',
     decoder: envoyFilter,
-    decode: (spec, namespace) => decodeScoped(envoyFilter, spec, namespace),
+    decode: (spec, namespace) => decodeWithScope(envoyFilter, spec, namespace),
     warnings: (spec) => [...envoyFilterWarnings(spec), ...targetWarnings(spec.targetRefs)],
   }),
   Gateway: toleratingUnknownFields({
@@ -133,7 +133,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     ...security,
     plural: 'requestauthentications',
     decoder: requestAuthentication,
-    decode: (spec, namespace) => decodeScoped(requestAuthentication, spec, namespace),
+    decode: (spec, namespace) => decodeWithScope(requestAuthentication, spec, namespace),
     warnings: (spec) => [...scopeWarnings(spec), ...requestAuthenticationWarnings(spec)],
   },
   ServiceEntry: toleratingUnknownFields({
@@ -160,7 +160,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     versions: ['v1', 'v1alpha1'],
     plural: 'telemetries',
     decoder: telemetry,
-    decode: (spec, namespace) => decodeScoped(telemetry, spec, namespace),
+    decode: (spec, namespace) => decodeWithScope(telemetry, spec, namespace),
     warnings: scopeWarnings,
   }),
   TrafficExtension: toleratingUnknownFields({
@@ -170,7 +170,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     versions: ['v1alpha1'],
     plural: 'trafficextensions',
     decoder: trafficExtension,
-    decode: (spec, namespace) => decodeScoped(trafficExtension, spec, namespace),
+    decode: (spec, namespace) => decodeWithScope(trafficExtension, spec, namespace),
     warnings: scopeWarnings,
   }),
   VirtualService: toleratingUnknownFields(
@@ -191,7 +191,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     versions: ['v1alpha1'],
     plural: 'wasmplugins',
     decoder: wasmPlugin,
-    decode: (spec, namespace) => decodeScoped(wasmPlugin, spec, namespace),
+    decode: (spec, namespace) => decodeWithScope(wasmPlugin, spec, namespace),
     warnings: scopeWarnings,
   }),
   WorkloadEntry: toleratingUnknownFields({
@@ -213,6 +213,6 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
   }),
 };
 
-export function writtenKind(kind: string): string {
+export function originalKindName(kind: string): string {
   return ownValue(kinds as Readonly<Record<string, Kind<string, unknown>>>, kind)?.writtenAs ?? kind;
 }

@@ -7,7 +7,7 @@ import type { MetadataTexts } from './kind.ts';
 import { annotationKeys, labelKeys, type MetadataKey } from './metadata-keys.ts';
 
 const keysByPart = { annotations: annotationKeys, labels: labelKeys } as const;
-const otherPart = { annotations: 'labels', labels: 'annotations' } as const;
+const otherMetadataPart = { annotations: 'labels', labels: 'annotations' } as const;
 
 type MetadataPart = keyof typeof keysByPart;
 
@@ -44,10 +44,10 @@ function reasonOf(kind: KindName, metadataPart: MetadataPart, key: string, value
   if (metadataKey !== undefined) return reasonOfKnown(kind, metadataKey, value);
   if (key.startsWith('internal.istio.io/') || !isMeshKey(metadataPart, key)) return undefined;
   const partName = metadataPart === 'annotations' ? 'annotation' : 'label';
-  if (keyOf(otherPart[metadataPart], key) !== undefined)
-    return `it is ${metadataPart === 'annotations' ? 'a label' : 'an annotation'}: move it to metadata.${otherPart[metadataPart]}`;
-  const nearest = nearestKey(metadataPart, key);
-  return `there is no such ${partName}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
+  if (keyOf(otherMetadataPart[metadataPart], key) !== undefined)
+    return `it is ${metadataPart === 'annotations' ? 'a label' : 'an annotation'}: move it to metadata.${otherMetadataPart[metadataPart]}`;
+  const suggestedKey = nearestKey(metadataPart, key);
+  return `there is no such ${partName}${suggestedKey === undefined ? '' : `; did you mean ${suggestedKey}?`}`;
 }
 
 function keyOf(metadataPart: MetadataPart, key: string): MetadataKey | undefined {
@@ -71,8 +71,8 @@ function isMeshKey(metadataPart: MetadataPart, key: string): boolean {
   const domain = key.slice(0, key.indexOf('/'));
   if (domain === gatewayDomain || domain === istioDomain || domain.endsWith(`.${istioDomain}`)) return true;
   // Detects a misspelled domain such as networking.isto.io.
-  const isNear = nearestName(domain.split('.').slice(-2).join('.'), [istioDomain]) !== undefined;
-  return isNear && nearestName(key, Object.keys(keysByPart[metadataPart])) !== undefined;
+  const isNearIstioDomain = nearestName(domain.split('.').slice(-2).join('.'), [istioDomain]) !== undefined;
+  return isNearIstioDomain && nearestName(key, Object.keys(keysByPart[metadataPart])) !== undefined;
 }
 
 /** A key of the same name in another domain counts as similar. */

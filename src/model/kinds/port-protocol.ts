@@ -1,6 +1,6 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type Decoder, fail, text } from '../fields/decode.ts';
-import { describedAs } from '../fields/description.ts';
+import { withDescription } from '../fields/description.ts';
 import type { ApplicationProtocol } from '../fields/protocol.ts';
 import * as violation from '../fields/violation.ts';
 
@@ -21,7 +21,7 @@ const protocolByName: Readonly<Record<string, ApplicationProtocol>> = {
 
 export function portProtocol(excludedProtocols: readonly ApplicationProtocol[] = []): Decoder<ApplicationProtocol> {
   const names = Object.keys(protocolByName).filter((name) => !excludedProtocols.includes(protocolByName[name]!));
-  return describedAs(
+  return withDescription(
     (value: unknown, path: string): Decoded<ApplicationProtocol> => {
       const protocol = typeof value === 'string' ? protocolByName[value.toUpperCase()] : undefined;
       if (protocol !== undefined && !excludedProtocols.includes(protocol)) return E.right(protocol);

@@ -10,7 +10,7 @@ import {
 import * as violation from '../fields/violation.ts';
 import type { Kind } from './kind.ts';
 
-const unknownOf = new WeakMap<object, readonly FieldError[]>();
+const unknownFieldsByObject = new WeakMap<object, readonly FieldError[]>();
 
 /** @param adaptDecoded makes the decoded value safe without the ignored fields */
 export function decodeKnown<A extends object>(
@@ -21,17 +21,17 @@ export function decodeKnown<A extends object>(
 ): Decoded<A> {
   const decoded = decodeIgnoringUnknown(decoder, ignoredKinds)(value);
   if (E.isLeft(decoded)) return decoded;
-  const { unknownFields: unknown } = decoded.right;
-  if (unknown.length === 0) return E.right(decoded.right.value);
-  const adaptedValue = adaptDecoded(decoded.right.value, unknown);
-  unknownOf.set(adaptedValue, unknown);
+  const { unknownFields: unknownFieldErrors } = decoded.right;
+  if (unknownFieldErrors.length === 0) return E.right(decoded.right.value);
+  const adaptedValue = adaptDecoded(decoded.right.value, unknownFieldErrors);
+  unknownFieldsByObject.set(adaptedValue, unknownFieldErrors);
   return E.right(adaptedValue);
 }
 
-type AdaptDecoded<A> = (known: A, unknown: readonly FieldError[]) => A;
+type AdaptDecoded<A> = (knownValue: A, unknownFieldErrors: readonly FieldError[]) => A;
 
 export function unknownFields(spec: object): readonly FieldError[] {
-  return (unknownOf.get(spec) ?? []).map((error) => violation.withConsequence(error, 'it is ignored'));
+  return (unknownFieldsByObject.get(spec) ?? []).map((error) => violation.withConsequence(error, 'it is ignored'));
 }
 
 /** Misspelled fields remain errors, because no API version defines them and the intended setting would not apply. */

@@ -1,5 +1,5 @@
 /** Hosts whose clients use only endpoints of their own cluster. */
-import { mostSpecific } from '../fields/hostname.ts';
+import { mostSpecificKey } from '../fields/hostname.ts';
 import type { MeshConfig } from './mesh-config.ts';
 
 export class ClusterLocalHosts {
@@ -21,7 +21,7 @@ export class ClusterLocalHosts {
   }
 
   has(hostname: string): boolean {
-    const settingsHost = mostSpecific(hostname, this.#settings);
+    const settingsHost = mostSpecificKey(hostname, this.#settings);
     return settingsHost !== undefined && this.#settings.get(settingsHost) === true;
   }
 }

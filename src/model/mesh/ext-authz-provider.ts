@@ -10,7 +10,7 @@ import {
   fieldPath,
   integer,
   list,
-  mapped,
+  mapDecoder,
   name,
   optional,
   port,
@@ -20,14 +20,14 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
-import { describedAs } from '../fields/description.ts';
+import { withDescription } from '../fields/description.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
 import * as violation from '../fields/violation.ts';
 import { lineViolation, scopedHostText } from '../kinds/field-rules.ts';
 import { headerNameViolation } from '../kinds/virtual-service/virtual-service.rules.ts';
 import type { ExtensionProvider } from './mesh-config.ts';
 
-export interface ShownBody {
+export interface RequestBodySettings {
   readonly maxRequestBytes: number;
   /** If absent, a request whose body is too long is rejected with 413. */
   readonly allowPartialMessage?: boolean;
@@ -43,7 +43,7 @@ interface ExtAuthzSettings {
   /** Status for the client if the authorizer does not respond. Default 403. */
   readonly statusOnError?: number;
   readonly clearRouteCache?: boolean;
-  readonly includeRequestBodyInCheck?: ShownBody;
+  readonly includeRequestBodyInCheck?: RequestBodySettings;
 }
 
 /** All strings are header names; `*` at one end is a wildcard. */
@@ -60,13 +60,13 @@ export type ExtAuthzProvider =
   | ({ readonly protocol: 'http' } & HttpExtAuthz)
   | ({ readonly protocol: 'grpc' } & ExtAuthzSettings);
 
-const body: Decoder<ShownBody> = struct<ShownBody>({
+const body: Decoder<RequestBodySettings> = struct<RequestBodySettings>({
   maxRequestBytes: required(orQuoted(integer(1, 2 ** 31 - 1))),
   allowPartialMessage: optional(boolean),
   packAsBytes: optional(boolean),
 });
 
-const status: Decoder<number> = describedAs(
+const status: Decoder<number> = withDescription(
   (value: unknown, path: string) => {
     const asNumber = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
     return refine(count, (code, fieldPosition) =>
@@ -94,7 +94,7 @@ const headerNames = optional(list(name));
 /** Envoy rejects a listener with other values. */
 const headerValue = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
-const http: Decoder<ExtAuthzProvider> = mapped(
+const http: Decoder<ExtAuthzProvider> = mapDecoder(
   struct<HttpExtAuthz & { includeHeadersInCheck: readonly string[] }>({
     ...commonFields,
     pathPrefix: optional(
@@ -125,7 +125,7 @@ const http: Decoder<ExtAuthzProvider> = mapped(
   }),
 );
 
-const grpc: Decoder<ExtAuthzProvider> = mapped(struct<ExtAuthzSettings>(commonFields), (settings) => ({
+const grpc: Decoder<ExtAuthzProvider> = mapDecoder(struct<ExtAuthzSettings>(commonFields), (settings) => ({
   protocol: 'grpc' as const,
   ...settings,
 }));

@@ -70,7 +70,7 @@ const logFormat: Decoder<LogFormat> = refine(anyFormat, (format, path) =>
   violation.errorsAt(
     path,
     (format.text === undefined) === (format.labels === undefined)
-      ? violation.choice(['text', 'labels'], format.text === undefined ? [] : ['text', 'labels'])
+      ? violation.choiceViolation(['text', 'labels'], format.text === undefined ? [] : ['text', 'labels'])
       : undefined,
   ),
 );
@@ -169,7 +169,7 @@ const openTelemetry = refine(
   ({ http, grpc: grpcFormat }, path) =>
     violation.errorsAt(
       path,
-      http !== undefined && grpcFormat !== undefined ? violation.exclusive(['http', 'grpc']) : undefined,
+      http !== undefined && grpcFormat !== undefined ? violation.exclusiveFields(['http', 'grpc']) : undefined,
     ),
 );
 

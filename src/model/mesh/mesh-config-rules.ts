@@ -37,14 +37,14 @@ function logFormatErrors({ accessLogFormat, accessLogEncoding }: MeshConfig): Fi
 
 function proxyConfigErrors(config: ProxyConfig, path: string): FieldError[] {
   const { drainDurationMs, tracing, envoyMetricsService } = config;
-  const drainFits = drainDurationMs > 0 && drainDurationMs <= hourMs && drainDurationMs % 1_000 === 0;
+  const isDrainDurationValid = drainDurationMs > 0 && drainDurationMs <= hourMs && drainDurationMs % 1_000 === 0;
   return [
     ...(['configPath', 'binaryPath', 'serviceCluster', 'discoveryAddress'] as const).flatMap((field) =>
-      violation.errorsAt(fieldPath(path, field), config[field] === '' ? violation.empty() : undefined),
+      violation.errorsAt(fieldPath(path, field), config[field] === '' ? violation.emptyValue() : undefined),
     ),
     ...violation.errorsAt(
       `${path}.drainDuration`,
-      drainFits
+      isDrainDurationValid
         ? undefined
         : violation.outOfRange('an integer number of seconds from 1s to 1h', `${drainDurationMs}ms`),
     ),
@@ -60,8 +60,8 @@ function proxyConfigErrors(config: ProxyConfig, path: string): FieldError[] {
 
 function addressErrors(address: unknown, path: string): FieldError[] {
   if (address === undefined || address === '') return [];
-  const isValid = typeof address === 'string' && parseHostAndPort(address.replaceAll('$(HOST_IP)', '127.0.0.1'));
-  return violation.errorsAt(path, isValid ? undefined : violation.mustBe('host:port', address));
+  const isValidAddress = typeof address === 'string' && parseHostAndPort(address.replaceAll('$(HOST_IP)', '127.0.0.1'));
+  return violation.errorsAt(path, isValidAddress ? undefined : violation.mustBe('host:port', address));
 }
 
 /** Envoy does not (or no longer) support these types. */
@@ -82,14 +82,14 @@ export interface ProviderFindings {
 }
 
 export function providerFindings(provider: ExtensionProvider, path: string): ProviderFindings {
-  const decoded = decodedSettings(provider, path);
-  if (decoded === undefined) return { errors: providerErrors(provider, path), unknownFields: [] };
-  return E.isLeft(decoded)
-    ? { errors: decoded.left, unknownFields: [] }
-    : { errors: [], unknownFields: decoded.right.unknown };
+  const decodedProvider = decodeSettings(provider, path);
+  if (decodedProvider === undefined) return { errors: providerErrors(provider, path), unknownFields: [] };
+  return E.isLeft(decodedProvider)
+    ? { errors: decodedProvider.left, unknownFields: [] }
+    : { errors: [], unknownFields: decodedProvider.right.unknown };
 }
 
-function decodedSettings(
+function decodeSettings(
   provider: ExtensionProvider,
   path: string,
 ): E.Either<readonly FieldError[], { readonly unknown: readonly FieldError[] }> | undefined {
@@ -118,7 +118,7 @@ function providerErrors(provider: ExtensionProvider, path: string): FieldError[]
   const types = typesOf(provider);
   const [type, ...otherTypes] = types;
   if (type === undefined || otherTypes.length > 0) {
-    return [violation.fieldError(path, violation.choice(['the provider types'], types))];
+    return [violation.fieldError(path, violation.choiceViolation(['the provider types'], types))];
   }
   const requiredFields = ownValue(requiredOfProvider, type);
   const errorPath = fieldPath(path, type);
@@ -131,12 +131,14 @@ function providerErrors(provider: ExtensionProvider, path: string): FieldError[]
     const value = settings[field];
     const providerPath = fieldPath(errorPath, field);
     if (value === undefined || value === null || value === '')
-      return [violation.fieldError(providerPath, violation.missing())];
+      return [violation.fieldError(providerPath, violation.missingValue())];
     const port = field === 'port';
-    const isValid = port ? Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65_535 : isText(value);
+    const isValidValue = port
+      ? Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65_535
+      : isText(value);
     return violation.errorsAt(
       providerPath,
-      isValid ? undefined : violation.wrongType(port ? 'a port from 1 to 65535' : 'a string', value),
+      isValidValue ? undefined : violation.wrongType(port ? 'a port from 1 to 65535' : 'a string', value),
     );
   });
 }

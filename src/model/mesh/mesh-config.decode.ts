@@ -17,20 +17,20 @@ import {
   fieldPath,
   integer,
   list,
-  mapped,
+  mapDecoder,
   name,
   oneOf,
   optional,
   port,
   refine,
   required,
-  restricting,
+  restrictingField,
   restrictions,
   struct,
   text,
   withDefault,
 } from '../fields/decode.ts';
-import { describedAs, type FieldDescription } from '../fields/description.ts';
+import { type FieldDescription, withDescription } from '../fields/description.ts';
 import { effectWarnings, withoutEffect } from '../fields/effect.ts';
 import { isDnsLabel, isHostname, isNamespace, isObjectName } from '../fields/names.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
@@ -60,7 +60,7 @@ import { meshConfigErrors, providerFindings, providersWithoutEffect } from './me
 import { decodeProxyConfig, withJsonNames } from './proxy-config.ts';
 import { unknownProxySettings } from './proxy-settings.ts';
 
-const wholeMs = refine(durationMs, (ms, path) =>
+const wholeMilliseconds = refine(durationMs, (ms, path) =>
   violation.errorsAt(
     path,
     ms >= 0 && Number.isInteger(ms)
@@ -77,10 +77,13 @@ export const trustDomain: Decoder<string> = refine(name, (value, path) => {
 
 /** Validates every PEM block, because each is trusted. */
 const certificates = refine(text, (pem, path) => {
-  return violation.errorsAt(path, areAuthorities(pem) ? undefined : violation.mustBeHidden('CA certificates in PEM'));
+  return violation.errorsAt(
+    path,
+    areCertificateAuthorities(pem) ? undefined : violation.mustBeHidden('CA certificates in PEM'),
+  );
 });
 
-function areAuthorities(pem: string): boolean {
+function areCertificateAuthorities(pem: string): boolean {
   try {
     const parsedCertificates = certificatesIn(pem);
     return parsedCertificates.length > 0 && parsedCertificates.every(({ ca }) => ca);
@@ -99,7 +102,7 @@ const meshRoots = refine(
     violation.errorsAt(
       path,
       (pem === undefined) === (spiffeBundleUrl === undefined)
-        ? violation.choice(['pem', 'spiffeBundleUrl'], pem === undefined ? [] : ['pem', 'spiffeBundleUrl'])
+        ? violation.choiceViolation(['pem', 'spiffeBundleUrl'], pem === undefined ? [] : ['pem', 'spiffeBundleUrl'])
         : undefined,
     ),
 );
@@ -113,7 +116,7 @@ const secretName = refine(name, (value, path) =>
   violation.errorsAt(
     path,
     authoritySecrets.includes(value)
-      ? violation.notAllowed('must not be the Secret of a certificate authority', value)
+      ? violation.disallowedValue('must not be the Secret of a certificate authority', value)
       : isObjectName(value)
         ? undefined
         : violation.mustBe('the name of a Secret', value),
@@ -177,7 +180,7 @@ const settingsOfProvider = (type: string, decoder: Decoder<object>): FieldDescri
 });
 
 /** Keeps a provider's settings undecoded; {@link providerFindings} decodes them. */
-const extensionProvider: Decoder<ExtensionProvider> = describedAs(
+const extensionProvider: Decoder<ExtensionProvider> = withDescription(
   (value: unknown, path: string): Decoded<ExtensionProvider> => {
     if (!isObject(value)) return fail(path, violation.wrongType('an object with a name', value));
     return E.map((providerName: string): ExtensionProvider => ({ ...value, name: providerName }))(
@@ -238,7 +241,9 @@ const configSourceTls: Decoder<ConfigSourceTls> = refine(
   }),
   ({ mode, caCertificates, clientCertificate, privateKey, insecureSkipVerify }, path) => {
     const missingError = (field: string, value: unknown): FieldError[] =>
-      value === undefined ? [violation.fieldError(fieldPath(path, field), violation.missing(`with mode ${mode}`))] : [];
+      value === undefined
+        ? [violation.fieldError(fieldPath(path, field), violation.missingValue(`with mode ${mode}`))]
+        : [];
     const isVerified = (mode === 'SIMPLE' || mode === 'MUTUAL') && insecureSkipVerify !== true;
     return [
       ...(isVerified ? missingError('caCertificates', caCertificates) : []),
@@ -255,7 +260,7 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   proxyHttpPort: optional(orQuoted(integer(0, 65535))),
   connectTimeoutMs: optional(connectTimeoutMs, 'connectTimeout'),
   tcpKeepalive: optional(tcpKeepalive),
-  protocolDetectionTimeoutMs: optional(wholeMs, 'protocolDetectionTimeout'),
+  protocolDetectionTimeoutMs: optional(wholeMilliseconds, 'protocolDetectionTimeout'),
   ingressClass: optional(text),
   ingressService: optional(text),
   ingressControllerMode: optional(oneOf(['UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT'])),
@@ -281,13 +286,13 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
     }),
   ),
   enableAutoMtls: optional(boolean),
-  localityLbSetting: optional(mapped(localityLbSetting, (setting) => ({ enabled: true, ...setting }))),
+  localityLbSetting: optional(mapDecoder(localityLbSetting, (setting) => ({ enabled: true, ...setting }))),
   rootNamespace: optional(name),
   defaultServiceExportTo: optional(exportTo),
   defaultVirtualServiceExportTo: optional(exportTo),
   defaultDestinationRuleExportTo: optional(exportTo),
   // With `null` (a list whose items are all commented out), every namespace could export.
-  ...restrictions({ exportingNamespaces: restricting(optional(list(exportingNamespace))) }),
+  ...restrictions({ exportingNamespaces: restrictingField(optional(list(exportingNamespace))) }),
   dnsRefreshRateMs: optional(durationAtLeast(1), 'dnsRefreshRate'),
   serviceSettings: optional(list(serviceSetting)),
   discoverySelectors: optional(list(labelSelector)),
@@ -353,9 +358,9 @@ export function readMeshConfig(
       ),
     );
   }
-  const decoded = decodeIgnoringUnknown(meshConfigPart)(document.value ?? {});
-  if (E.isLeft(decoded)) return E.left(decoded.left.map(located));
-  const { value, unknownFields } = decoded.right;
+  const decodedConfig = decodeIgnoringUnknown(meshConfigPart)(document.value ?? {});
+  if (E.isLeft(decodedConfig)) return E.left(decodedConfig.left.map(toProblem));
+  const { value, unknownFields } = decodedConfig.right;
   const providers = (value.extensionProviders ?? []).map((provider, index) => ({
     provider,
     ...providerFindings(provider, `extensionProviders[${index}]`),
@@ -368,7 +373,7 @@ export function readMeshConfig(
   const warnings: FieldError[] = [
     ...[...unknownFields, ...unknownWithin].map((error) =>
       retiredFields.has(error.path)
-        ? violation.fieldError(error.path, violation.ineffective('the field belongs to an old version of Istio'))
+        ? violation.fieldError(error.path, violation.ineffectiveField('the field belongs to an old version of Istio'))
         : violation.withConsequence(error, 'it has no effect'),
     ),
     ...effectWarnings(meshConfigPart, writtenValue),
@@ -385,10 +390,10 @@ export function readMeshConfig(
   const invalidProviders = providers.flatMap(({ provider, errors }) => (errors.length === 0 ? [] : provider.name));
   const mesh = invalidProviders.length === 0 ? mergedConfig : { ...mergedConfig, invalidProviders };
   const errors = meshConfigErrors(mesh);
-  if (errors.length > 0) return E.left(errors.map(located));
-  return E.right({ mesh, warnings: warnings.map((warning) => ({ ...located(warning), severity: 'warning' })) });
+  if (errors.length > 0) return E.left(errors.map(toProblem));
+  return E.right({ mesh, warnings: warnings.map((warning) => ({ ...toProblem(warning), severity: 'warning' })) });
 
-  function located(error: FieldError): Problem {
+  function toProblem(error: FieldError): Problem {
     const severity = error.isIgnored ? 'warning' : 'error';
     return problem({ ...document.positionOf(error.path), field: error.path, severity, ...violationIn(error) });
   }

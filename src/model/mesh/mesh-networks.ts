@@ -51,7 +51,7 @@ const endpoints: Decoder<NetworkEndpoints> = refine(
       return [
         violation.fieldError(
           path,
-          violation.choice(
+          violation.choiceViolation(
             ['fromCidr', 'fromRegistry'],
             value.fromCidr === undefined ? [] : ['fromCidr', 'fromRegistry'],
           ),
@@ -85,12 +85,12 @@ const gateway: Decoder<ConfiguredNetworkGateway> = refine(
     locality: optional(text),
   }),
   (value, path) => {
-    const hasExactlyOne = (value.address === undefined) !== (value.registryServiceName === undefined);
+    const hasOneAddressSource = (value.address === undefined) !== (value.registryServiceName === undefined);
     return violation.errorsAt(
       path,
-      hasExactlyOne
+      hasOneAddressSource
         ? undefined
-        : violation.choice(
+        : violation.choiceViolation(
             ['address', 'registryServiceName'],
             value.address === undefined ? [] : ['address', 'registryServiceName'],
           ),
@@ -124,9 +124,9 @@ export function readMeshNetworks(file: string, content: string): E.Either<readon
       })),
     );
   }
-  const decoded = decodeIgnoringUnknown(meshNetworks)(document.value ?? {});
-  if (E.isLeft(decoded)) return E.left(decoded.left.map((fieldError) => located(fieldError)));
-  const { value, unknownFields } = decoded.right;
+  const decodedNetworks = decodeIgnoringUnknown(meshNetworks)(document.value ?? {});
+  if (E.isLeft(decodedNetworks)) return E.left(decodedNetworks.left.map((fieldError) => toProblem(fieldError)));
+  const { value, unknownFields } = decodedNetworks.right;
   const warnings = [
     ...unknownFields.map((error) => violation.withConsequence(error, 'it has no effect')),
     ...Object.entries(value.networks).flatMap(([network, { endpoints: networkEndpoints }]) =>
@@ -135,14 +135,17 @@ export function readMeshNetworks(file: string, content: string): E.Either<readon
         : [
             violation.fieldError(
               fieldPath('networks', network),
-              violation.doubtful('has no endpoints: only labels assign workloads to the network'),
+              violation.doubtfulValue('has no endpoints: only labels assign workloads to the network'),
             ),
           ],
     ),
   ];
-  return E.right({ networks: value, warnings: warnings.map((w) => ({ ...located(w), severity: 'warning' })) });
+  return E.right({
+    networks: value,
+    warnings: warnings.map((warning) => ({ ...toProblem(warning), severity: 'warning' })),
+  });
 
-  function located(fieldError: FieldError): Problem {
+  function toProblem(fieldError: FieldError): Problem {
     const { path, isIgnored } = fieldError;
     return {
       ...{ ...error, ...document.positionOf(path), field: path, ...violationIn(fieldError) },

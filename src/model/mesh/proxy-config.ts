@@ -26,7 +26,7 @@ import {
   struct,
   text,
 } from '../fields/decode.ts';
-import { describedAs } from '../fields/description.ts';
+import { withDescription } from '../fields/description.ts';
 import { effectWarnings, withoutEffect } from '../fields/effect.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
 import * as violation from '../fields/violation.ts';
@@ -122,7 +122,7 @@ const hostAndPort: Decoder<string> = refine(text, (value, path) =>
     : [],
 );
 
-const hostAndPortOrNone: Decoder<string> = describedAs(
+const hostAndPortOrNone: Decoder<string> = withDescription(
   (value: unknown, path: string) => (value === '' ? E.right('') : hostAndPort(value, path)),
   { type: 'narrowed', decoder: text, validation: {} },
 );
@@ -132,11 +132,11 @@ const message: Decoder<Message> = dictionary(anyValue);
 /** Stores a message undecoded. Its fields are validated where they are used. */
 function writtenMessage(fieldsOfMessage: Decoder<object>): OptionalField<Message> {
   const decoder: Decoder<Message> = (value, path) => message(value, path);
-  return optional(describedAs(decoder, { type: 'narrowed', decoder: fieldsOfMessage, validation: {} }));
+  return optional(withDescription(decoder, { type: 'narrowed', decoder: fieldsOfMessage, validation: {} }));
 }
 
 const unreadReason = 'the agent does not read it';
-const portOrOff = jsonInteger(0, 65535);
+const optionalPort = jsonInteger(0, 65535);
 const statsMatcherFields: FieldDecoders<StatsMatcher> = {
   inclusionPrefixes: optional(list(text)),
   inclusionSuffixes: optional(list(text)),
@@ -158,7 +158,7 @@ const fields: FieldDecoders<Partial<ProxyConfig>> = {
   discoveryAddress: optional(hostAndPort),
   controlPlaneAuthPolicy: optional(oneOf(['NONE', 'MUTUAL_TLS'])),
   proxyAdminPort: optional(jsonInteger(1, 65535)),
-  statusPort: optional(portOrOff),
+  statusPort: optional(optionalPort),
   concurrency: optional(jsonInteger(0, maxThreads)),
   statNameLength: withoutEffect(optional(jsonInteger(1, 65535)), 'Envoy no longer limits the length of names'),
   statsdUdpAddress: optional(hostAndPortOrNone),
@@ -194,7 +194,12 @@ const clusterNames = ['serviceCluster', 'tracingServiceName'] as const;
 
 const decodeFields = refine(struct(fields), (config, path) =>
   clusterNames.every((field) => config[field] !== undefined)
-    ? [violation.fieldError(fieldPath(path, 'tracingServiceName'), violation.excluded('together with serviceCluster'))]
+    ? [
+        violation.fieldError(
+          fieldPath(path, 'tracingServiceName'),
+          violation.excludedField('together with serviceCluster'),
+        ),
+      ]
     : [],
 );
 
@@ -206,7 +211,7 @@ export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial
   return value === undefined || value === null ? E.right({}) : decodeFields(withJsonNames(value), path);
 }
 
-describedAs(decodeProxyConfig, { type: 'narrowed', decoder: decodeFields, validation: {} });
+withDescription(decodeProxyConfig, { type: 'narrowed', decoder: decodeFields, validation: {} });
 
 export function proxyConfigWarnings(value: unknown, path: string): FieldError[] {
   return effectWarnings(decodeProxyConfig, withJsonNames(value), path);
@@ -281,10 +286,10 @@ export function mergeProxyConfig<T extends Partial<ProxyConfig>>(base: T, overri
   return mergedFields as T;
 }
 
-function mergeMessages(base: Message, override: Message, oneOfThese: readonly string[]): Message {
-  const chosenField = oneOfThese.find((key) => Object.hasOwn(override, key));
+function mergeMessages(base: Message, override: Message, exclusiveFields: readonly string[]): Message {
+  const chosenField = exclusiveFields.find((key) => Object.hasOwn(override, key));
   const keptFields = Object.entries(base).filter(
-    ([key]) => chosenField === undefined || key === chosenField || !oneOfThese.includes(key),
+    ([key]) => chosenField === undefined || key === chosenField || !exclusiveFields.includes(key),
   );
   // An assignment would lose a key named __proto__.
   const mergedEntries = new Map<string, unknown>(keptFields);

@@ -19,11 +19,11 @@ import {
   oneOf,
   optional,
   refine,
-  restricting,
+  restrictingField,
   struct,
   text,
 } from '../fields/decode.ts';
-import { describedAs } from '../fields/description.ts';
+import { withDescription } from '../fields/description.ts';
 import { withoutEffect } from '../fields/effect.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
 import * as violation from '../fields/violation.ts';
@@ -59,7 +59,7 @@ const secondsText = refine(durationMs, durationErrors);
 
 const quotedCount = orQuoted(count);
 
-const seconds: Decoder<unknown> = describedAs(
+const seconds: Decoder<unknown> = withDescription(
   (value: unknown, path: string) => (typeof value === 'number' ? count(value, path) : secondsText(value, path)),
   { type: 'narrowed', decoder: secondsText, validation: {} },
 );
@@ -73,7 +73,7 @@ function durationErrors(ms: number, path: string): FieldError[] {
 
 const remoteService = struct<{ address?: string; tlsSettings?: TlsSettings; tcpKeepalive?: object }>({
   address: optional(text),
-  tlsSettings: restricting(optional(tlsSettings)),
+  tlsSettings: restrictingField(optional(tlsSettings)),
   tcpKeepalive: optional(
     struct<{ probes?: number; time?: unknown; interval?: unknown }>({
       probes: optional(quotedCount),
@@ -123,7 +123,7 @@ const tracers: FieldDecoders<Tracers> = {
   ),
   openCensusAgent: withoutEffect(optional(dictionary(anyValue)), noTracerReason),
   stackdriver: withoutEffect(optional(dictionary(anyValue)), noTracerReason),
-  tlsSettings: restricting(optional(tlsSettings)),
+  tlsSettings: restrictingField(optional(tlsSettings)),
 };
 
 const tracing = struct<Tracers & TracingSettings>({ ...tracers, ...tracingSettings });
@@ -159,7 +159,7 @@ export const gatewayTopology: Decoder<GatewayTopology> = struct<GatewayTopology>
   proxyProtocol: optional(struct<object>({})),
 });
 
-interface Toggle {
+interface DisableToggle {
   readonly disabled?: boolean;
 }
 
@@ -172,10 +172,10 @@ export interface ProxyHeaders {
     readonly dns?: boolean;
     readonly uri?: boolean;
   };
-  readonly requestId?: Toggle;
-  readonly server?: Toggle & { readonly value?: string };
-  readonly attemptCount?: Toggle;
-  readonly envoyDebugHeaders?: Toggle;
+  readonly requestId?: DisableToggle;
+  readonly server?: DisableToggle & { readonly value?: string };
+  readonly attemptCount?: DisableToggle;
+  readonly envoyDebugHeaders?: DisableToggle;
   readonly xForwardedPort?: { readonly enabled?: boolean };
 }
 
@@ -185,7 +185,7 @@ interface OtherProxyHeaders {
   readonly xForwardedHost?: { readonly enabled?: boolean };
 }
 
-const toggleFields: FieldDecoders<Toggle> = { disabled: optional(boolean) };
+const toggleFields: FieldDecoders<DisableToggle> = { disabled: optional(boolean) };
 const enabled = struct<{ enabled?: boolean }>({ enabled: optional(boolean) });
 
 export const proxyHeaders: Decoder<ProxyHeaders> = struct<ProxyHeaders & OtherProxyHeaders>({
@@ -199,10 +199,10 @@ export const proxyHeaders: Decoder<ProxyHeaders> = struct<ProxyHeaders & OtherPr
       uri: optional(boolean),
     }),
   ),
-  requestId: optional(struct<Toggle>(toggleFields)),
+  requestId: optional(struct<DisableToggle>(toggleFields)),
   server: optional(struct<NonNullable<ProxyHeaders['server']>>({ ...toggleFields, value: optional(text) })),
-  attemptCount: optional(struct<Toggle>(toggleFields)),
-  envoyDebugHeaders: optional(struct<Toggle>(toggleFields)),
+  attemptCount: optional(struct<DisableToggle>(toggleFields)),
+  envoyDebugHeaders: optional(struct<DisableToggle>(toggleFields)),
   metadataExchangeHeaders: withoutEffect(
     optional(
       struct<NonNullable<OtherProxyHeaders['metadataExchangeHeaders']>>({
@@ -241,13 +241,15 @@ const messagesOfAgent: Readonly<Record<string, Decoder<unknown>>> = {
 const maxDepth = 50;
 
 export function proxyMessageErrors(config: object, path: string): FieldError[] {
-  const unwritable = Object.entries(config).flatMap(([field, value]) => unwritableParts(value, fieldPath(path, field)));
-  if (unwritable.length > 0) return unwritable;
+  const unwritableErrors = Object.entries(config).flatMap(([field, value]) =>
+    unwritableParts(value, fieldPath(path, field)),
+  );
+  if (unwritableErrors.length > 0) return unwritableErrors;
   return Object.entries(messagesOfAgent).flatMap(([field, decoder]) => {
     const value = ownValue(config as Readonly<Record<string, unknown>>, field);
     if (value === undefined) return [];
-    const decoded = decoder(value, fieldPath(path, field));
-    return E.isLeft(decoded) ? decoded.left : [];
+    const decodedValue = decoder(value, fieldPath(path, field));
+    return E.isLeft(decodedValue) ? decodedValue.left : [];
   });
 }
 
@@ -257,14 +259,14 @@ export function unwritableParts(value: unknown, path: string, depth = 0): FieldE
   if (typeof value === 'number' && !Number.isFinite(value))
     return [violation.fieldError(path, violation.outOfRange('a finite number', value))];
   if (typeof value === 'string' && !value.isWellFormed())
-    return [violation.fieldError(path, violation.malformed('contains an unpaired UTF-16 surrogate'))];
+    return [violation.fieldError(path, violation.malformedValue('contains an unpaired UTF-16 surrogate'))];
   if (Array.isArray(value))
     return value.flatMap((item, index) => unwritableParts(item, `${path}[${index}]`, depth + 1));
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([key, element]) => {
     const elementPath = fieldPath(path, key);
     if (!key.isWellFormed())
-      return [violation.fieldError(elementPath, violation.malformed('contains an unpaired UTF-16 surrogate'))];
+      return [violation.fieldError(elementPath, violation.malformedValue('contains an unpaired UTF-16 surrogate'))];
     return unwritableParts(element, elementPath, depth + 1);
   });
 }

@@ -91,15 +91,15 @@ function settingsOf(config: ProxyConfig): ProxySettings {
   const hasTracer = tracers.some((tracer) => tracing[tracer] !== undefined) || Boolean(zipkinAddress);
   const address = envoyAccessLogService?.address;
   return {
-    tracing: { ...orNothing(tracingDecoder(tracing, '')), hasTracer },
-    gatewayTopology: orNothing(gatewayTopology(config.gatewayTopology ?? {}, '')),
-    proxyHeaders: orNothing(proxyHeaders(config.proxyHeaders ?? {}, '')),
+    tracing: { ...validOrEmpty(tracingDecoder(tracing, '')), hasTracer },
+    gatewayTopology: validOrEmpty(gatewayTopology(config.gatewayTopology ?? {}, '')),
+    proxyHeaders: validOrEmpty(proxyHeaders(config.proxyHeaders ?? {}, '')),
     meshId: config.meshId ?? '',
     tracingServiceName: config.tracingServiceName ?? 'APP_LABEL_AND_NAMESPACE',
     accessLogService: typeof address === 'string' ? address : '',
   };
 }
 
-function orNothing<T extends object>(result: E.Either<readonly FieldError[], T>): T | Partial<T> {
+function validOrEmpty<T extends object>(result: E.Either<readonly FieldError[], T>): T | Partial<T> {
   return E.isRight(result) ? result.right : {};
 }

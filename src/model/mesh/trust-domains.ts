@@ -10,7 +10,7 @@ export function trustDomainsOf({
 const identity = /^spiffe:\/\/([^/]+)(\/ns\/[^/]+\/sa\/[^/]+)$/;
 
 /** Includes former trust domains, because their certificates stay valid until renewal. */
-export function identitiesUnder(domains: readonly string[], id: string): readonly string[] {
+export function identitiesInDomains(domains: readonly string[], id: string): readonly string[] {
   const [, domain, account] = identity.exec(id) ?? [];
   return domain !== undefined && domains.includes(domain)
     ? domains.map((trustDomain) => `spiffe://${trustDomain}${account}`)

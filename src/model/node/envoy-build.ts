@@ -69,8 +69,8 @@ export function envoyVersionText(version: EnvoyVersion | undefined): string {
 
 export function envoySupport(version: EnvoyVersion | undefined): EnvoySupport {
   if (version === undefined) return 'unknown';
-  if (isBefore(version, oldestEnvoy)) return 'older';
-  return isBefore(newestEnvoy, version) ? 'newer' : 'supported';
+  if (isOlderVersion(version, oldestEnvoy)) return 'older';
+  return isOlderVersion(newestEnvoy, version) ? 'newer' : 'supported';
 }
 
 export function unsupportedEnvoyText(version: EnvoyVersion | undefined): string | undefined {
@@ -90,7 +90,7 @@ export function wasmUnsupportedReason(build: EnvoyBuild | undefined): string | u
   const { version, hasV8 } = build ?? {};
   if (hasV8 === false)
     return `Envoy ${envoyVersionText(version)} was built without ${wasmRuntime} and would reject Wasm code`;
-  if (version === undefined || !isBefore(version, firstWithSafeWasm)) return undefined;
+  if (version === undefined || !isOlderVersion(version, firstWithSafeWasm)) return undefined;
   return `Envoy ${envoyVersionText(version)} may crash (SIGSEGV) when it runs Wasm code; use version ${firstWithSafeWasm.join('.')} or later`;
 }
 
@@ -99,17 +99,17 @@ const firstWithFormatTags = [1, 37] as const;
 
 /** Returns false for an unknown version, because an older Envoy rejects a listener with such a tag. */
 export function hasFormatTags(build: EnvoyBuild | undefined): boolean {
-  return build?.version !== undefined && !isBefore(build.version, firstWithFormatTags);
+  return build?.version !== undefined && !isOlderVersion(build.version, firstWithFormatTags);
 }
 
 const firstWithStatsLimits = [1, 40] as const;
 const statsLogger = 'envoy.access_loggers.stats';
 
 function hasStatsLogger(version: EnvoyVersion | undefined, extensions: ReportedEnvoy['extensions']): boolean {
-  if (version === undefined || isBefore(version, firstWithStatsLimits)) return false;
+  if (version === undefined || isOlderVersion(version, firstWithStatsLimits)) return false;
   return extensions.some(({ name }) => name === statsLogger);
 }
 
-function isBefore([majorA, minorA]: readonly number[], [majorB, minorB]: readonly number[]): boolean {
+function isOlderVersion([majorA, minorA]: readonly number[], [majorB, minorB]: readonly number[]): boolean {
   return majorA! < majorB! || (majorA === majorB && minorA! < minorB!);
 }

@@ -27,9 +27,9 @@ export function parseNode(
   clusterAliases: Readonly<Record<string, string>> = {},
 ): E.Either<string, Proxy> {
   if (node.id === '') return E.left('missing node information: node id is required');
-  const idParts = node.id.split('~');
-  const [type = '', ip = '', name = '', dnsDomain = ''] = idParts;
-  if (idParts.length !== 4) return E.left(`node id ${quoteText(node.id)} must have four parts: type~ip~id~domain`);
+  const nodeIdParts = node.id.split('~');
+  const [type = '', ip = '', name = '', dnsDomain = ''] = nodeIdParts;
+  if (nodeIdParts.length !== 4) return E.left(`node id ${quoteText(node.id)} must have four parts: type~ip~id~domain`);
   if (unservedTypes.has(type)) return E.left(`node id ${quoteText(node.id)}: node type ${type} is not supported`);
   if (!servedTypes.has(type))
     return E.left(`node id ${quoteText(node.id)}: node type must be sidecar or router, got ${quoteText(type)}`);
@@ -76,8 +76,8 @@ function generatorViolation(generator: unknown, type: string): string | undefine
       ? undefined
       : `node type must be sidecar if metadata GENERATOR is "grpc", got ${quoteText(type)}`;
   }
-  const shownGenerator = JSON.stringify(generator).slice(0, maxQuotedLength);
-  return `metadata GENERATOR must be "grpc" or must not be set, got ${shownGenerator}`;
+  const quotedGenerator = JSON.stringify(generator).slice(0, maxQuotedLength);
+  return `metadata GENERATOR must be "grpc" or must not be set, got ${quotedGenerator}`;
 }
 
 export function isProxyless({ GENERATOR }: NodeFields['metadata']): boolean {

@@ -105,7 +105,7 @@ export function ipFamilyOf(addresses: readonly string[]): ProxyIpFamily {
 export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
   const resolvedProxy = knownProxy(proxy, context);
   const serviceTargets = context.serviceTargetsOf(resolvedProxy);
-  return buildShape(resolvedProxy, serviceTargets, ownFacts(resolvedProxy, context, serviceTargets));
+  return buildShape(resolvedProxy, serviceTargets, ownProxyFactsOf(resolvedProxy, context, serviceTargets));
 }
 
 const knownProxies = new WeakMap<Proxy, Proxy>();
@@ -126,26 +126,26 @@ export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'
 /** Properties that distinguish proxies only if some active object depends on them. */
 export type OwnProxyFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'matchedMetadata' | 'pullSecrets'>;
 
-export const noOwnFacts: OwnProxyFacts = { ownAddresses: [], nodeName: '', matchedMetadata: {} };
+export const emptyProxyFacts: OwnProxyFacts = { ownAddresses: [], nodeName: '', matchedMetadata: {} };
 
-export function ownFacts(
+export function ownProxyFactsOf(
   proxy: Proxy,
   context: Pick<PushContext, 'sidecarScopeFor' | 'policiesFor'>,
   serviceTargets: readonly ServiceTarget[],
 ): OwnProxyFacts {
   const scope = context.sidecarScopeFor(proxy);
-  const addresses = dependsOnAddresses(proxy.type, scope, serviceTargets);
-  const node = hasNodeLocalServices(scope.services);
+  const needsAddresses = dependsOnAddresses(proxy.type, scope, serviceTargets);
+  const needsNodeName = hasNodeLocalServices(scope.services);
   // A router's services affect which Gateway objects it implements.
   const subject = proxy.type === 'router' && serviceTargets.length > 0 ? { ...proxy, serviceTargets } : proxy;
   const { envoyFilters, wasmPlugins } = context.policiesFor(subject);
   const matchedKeys = keysMatchedBy(envoyFilters);
-  const pulls = proxy.isOfNamespace === true && namePullSecret(wasmPlugins, proxy.configNamespace);
-  if (!addresses && !node && !pulls && matchedKeys.length === 0) return noOwnFacts;
+  const needsPullSecrets = proxy.isOfNamespace === true && namePullSecret(wasmPlugins, proxy.configNamespace);
+  if (!needsAddresses && !needsNodeName && !needsPullSecrets && matchedKeys.length === 0) return emptyProxyFacts;
   return {
-    ...(pulls && { pullSecrets: true as const }),
-    ownAddresses: addresses ? proxy.ipAddresses : [],
-    nodeName: node ? nodeNameOf(proxy) : '',
+    ...(needsPullSecrets && { pullSecrets: true as const }),
+    ownAddresses: needsAddresses ? proxy.ipAddresses : [],
+    nodeName: needsNodeName ? nodeNameOf(proxy) : '',
     matchedMetadata: pickFields(proxy.metadata, matchedKeys),
   };
 }
@@ -268,7 +268,7 @@ function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
     ...(isTrue(metadata.DNS_CAPTURE) && { DNS_CAPTURE: 'true' }),
     ...(isTrue(metadata.DNS_AUTO_ALLOCATE) && { DNS_AUTO_ALLOCATE: 'true' }),
     ...(metadata.ISTIO_EXTENSIONS !== undefined && { ISTIO_EXTENSIONS: String(isTrue(metadata.ISTIO_EXTENSIONS)) }),
-    ...ownSettings(metadata.PROXY_CONFIG),
+    ...proxyConfigMetadata(metadata.PROXY_CONFIG),
   };
 }
 
@@ -282,7 +282,7 @@ function standardMetricsOf(
   return isWithoutAgent && envoy?.hasStatsLogger ? { STANDARD_METRICS: 'stats' } : {};
 }
 
-function ownSettings(reportedValue: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
+function proxyConfigMetadata(reportedValue: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
   const config = typeof reportedValue === 'string' ? parsedJson(reportedValue) : reportedValue;
   if (!isObject(config)) return {};
   const settings = pickFields(config, proxySettingsFields);

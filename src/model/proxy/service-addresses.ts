@@ -13,10 +13,10 @@ export function virtualAddresses(
   shape: AddressingShape,
   { autoAllocate }: Pick<Features, 'autoAllocate'>,
 ): readonly string[] {
-  const ownAddresses = (ownValue(service.clusterVIPs, shape.clusterId) ?? namedAddresses(service)).filter(
-    (ownAddress) => !isUnspecified(ownAddress),
+  const clusterAddresses = (ownValue(service.clusterVIPs, shape.clusterId) ?? namedAddresses(service)).filter(
+    (address) => !isUnspecified(address),
   );
-  if (ownAddresses.length > 0) return addressesOfFamily(ownAddresses, shape);
+  if (clusterAddresses.length > 0) return addressesOfFamily(clusterAddresses, shape);
   const { autoAllocated } = service;
   if (autoAllocated === undefined || !returnsAllocated(shape, autoAllocate)) return [];
   return addressesOfFamily([autoAllocated.ipv4, autoAllocated.ipv6], shape);
@@ -32,8 +32,8 @@ function namedAddresses({ addresses, defaultAddress }: Service): readonly string
   return addresses.includes(defaultAddress) ? addresses : [defaultAddress, ...addresses];
 }
 
-function returnsAllocated({ metadata }: AddressingShape, forAll: boolean): boolean {
-  return metadata.DNS_CAPTURE === 'true' && (forAll || metadata.DNS_AUTO_ALLOCATE === 'true');
+function returnsAllocated({ metadata }: AddressingShape, isAllocatedForAll: boolean): boolean {
+  return metadata.DNS_CAPTURE === 'true' && (isAllocatedForAll || metadata.DNS_AUTO_ALLOCATE === 'true');
 }
 
 /** Removes addresses of families that the proxy lacks, unless none would remain. */

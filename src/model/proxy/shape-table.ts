@@ -6,11 +6,11 @@ import type { Proxy } from '../node/proxy.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
 import {
   buildShape,
+  emptyProxyFacts,
   isCompleteShape,
   knownProxy,
-  noOwnFacts,
   type OwnProxyFacts,
-  ownFacts,
+  ownProxyFactsOf,
   type ProxyShape,
   type ShapeContext,
 } from './proxy-shape.ts';
@@ -34,8 +34,8 @@ export class ShapeTable {
     const previousFacts = previous !== undefined && this.#lastShapes.get(proxy) === previous ? previous : undefined;
     const sameShape =
       previousFacts !== undefined && sameTargets(previousFacts.serviceTargets, targets) ? previousFacts : undefined;
-    if (sameShape !== undefined && this.#isComplete(sameShape, context)) return sameShape;
-    const facts = ownFacts(proxy, context, targets);
+    if (sameShape !== undefined && this.#hasAllFacts(sameShape, context)) return sameShape;
+    const facts = ownProxyFactsOf(proxy, context, targets);
     const factsKey = textOf(facts);
     if (sameShape !== undefined && textOf(sameShape) === factsKey) return sameShape;
     const shape = this.#internShape(proxy, targets, facts, factsKey);
@@ -44,7 +44,7 @@ export class ShapeTable {
   }
 
   #internShape(proxy: Proxy, targets: readonly ServiceTarget[], facts: OwnProxyFacts, factsKey: string): ProxyShape {
-    const key = `${this.#fixedKey(proxy)}${factsKey} ${this.#targetsKey(targets)}`;
+    const key = `${this.#staticFactsKey(proxy)}${factsKey} ${this.#targetsKey(targets)}`;
     const cachedShape = this.#shapes.get(key);
     if (cachedShape !== undefined) return cachedShape;
     const shape = buildShape(proxy, targets, facts);
@@ -52,7 +52,7 @@ export class ShapeTable {
     return shape;
   }
 
-  #isComplete(shape: ProxyShape, context: ShapeContext): boolean {
+  #hasAllFacts(shape: ProxyShape, context: ShapeContext): boolean {
     const completenessByProxy = this.#completeness(context);
     let isComplete = completenessByProxy.get(shape);
     if (isComplete === undefined) {
@@ -62,10 +62,10 @@ export class ShapeTable {
     return isComplete;
   }
 
-  #fixedKey(proxy: Proxy): string {
+  #staticFactsKey(proxy: Proxy): string {
     let key = this.#fixedKeys.get(proxy);
     if (key === undefined) {
-      const { serviceTargets: _, labels, metadata, ...otherFields } = buildShape(proxy, [], noOwnFacts);
+      const { serviceTargets: _, labels, metadata, ...otherFields } = buildShape(proxy, [], emptyProxyFacts);
       // Map order is not significant; Go clients send maps in random order.
       key = JSON.stringify([Object.entries(otherFields), Object.entries(labels).sort(), withSortedKeys(metadata)]);
       this.#fixedKeys.set(proxy, key);
@@ -106,8 +106,12 @@ function sameTargets(a: readonly ServiceTarget[], b: readonly ServiceTarget[]): 
   if (a === b) return true;
   if (a.length !== b.length) return false;
   return a.every((target, index) => {
-    const other = b[index]!;
-    return target.service === other.service && target.port === other.port && target.targetPort === other.targetPort;
+    const otherTarget = b[index]!;
+    return (
+      target.service === otherTarget.service &&
+      target.port === otherTarget.port &&
+      target.targetPort === otherTarget.targetPort
+    );
   });
 }
 

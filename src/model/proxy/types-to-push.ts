@@ -47,7 +47,7 @@ export function pushedTypeOf(typeUrl: string): PushedType | undefined {
 /** Whether a change of this kind may affect the type for proxies of this node type; true for types without a rule. */
 export function changesType(kind: string, typeUrl: string, nodeType: NodeType): boolean {
   const type = pushedTypeOf(typeUrl);
-  return type === undefined || changes(kind, type, nodeType);
+  return type === undefined || affectsType(kind, type, nodeType);
 }
 
 const kindsWithoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', ReadonlySet<string>>> = {
@@ -122,9 +122,9 @@ export function typesToPush(
   previous: ProxyInContext | undefined,
 ): ReadonlySet<PushedType> {
   if (change.forced || previous === undefined) return everyType;
-  const ownKeys = new Set([...keysOfWorkload(current), ...keysOfWorkload(previous)]);
+  const workloadKeys = new Set([...keysOfWorkload(current), ...keysOfWorkload(previous)]);
   const relevantKeys = change.keys.filter(
-    (key) => ownKeys.has(configKeyText(key)) || mayAffect(key, current, previous),
+    (key) => workloadKeys.has(configKeyText(key)) || mayAffectProxy(key, current, previous),
   );
   const { type, configNamespace } = current.shape;
   const isInScope = (key: ConfigKey): boolean => key.namespace === configNamespace || isForMesh(key, current.context);
@@ -140,7 +140,7 @@ export function typesToPush(
         )
           return false;
         if (pushedType === 'SDS' && !affectsSecrets(key, current, previous)) return false;
-        return changes(key.kind, pushedType, type);
+        return affectsType(key.kind, pushedType, type);
       }),
     ),
   );
@@ -181,7 +181,7 @@ function keysOfWorkload({ shape, context }: ProxyInContext): string[] {
     .map(configKeyText);
 }
 
-function mayAffect(key: ConfigKey, current: ProxyInContext, previous: ProxyInContext): boolean {
+function mayAffectProxy(key: ConfigKey, current: ProxyInContext, previous: ProxyInContext): boolean {
   const { shape } = current;
   const router = shape.type === 'router';
   if (!router && key.kind === 'BackendTLSPolicy') return false;
@@ -224,7 +224,7 @@ function reachesNamespace({ shape, context }: ProxyInContext, namespace: string)
 /** Kinds that affect only clusters of routers. */
 const routerOnlyKinds: ReadonlySet<string> = new Set(['Gateway', 'BackendTLSPolicy', 'ConfigMap']);
 
-function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
+function affectsType(kind: string, type: PushedType, nodeType: NodeType): boolean {
   switch (type) {
     case 'SDS':
     case 'PCDS':

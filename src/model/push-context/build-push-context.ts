@@ -64,7 +64,7 @@ export function buildPushContext(input: PushContextInput, previous?: PreviousCon
 }
 
 export function* buildPushContextInSteps(input: PushContextInput, previous?: PreviousContext): Steps<PushContext> {
-  const indexes = yield* indexInSteps(input, reusableFrom(input, previous));
+  const indexes = yield* indexInSteps(input, reusableIndexesOf(input, previous));
   return new IndexedPushContext(input, previous, indexes);
 }
 
@@ -73,14 +73,14 @@ const policyKinds = [
   ...(['WasmPlugin', 'EnvoyFilter'] as const),
 ];
 
-type ReuseUnchanged = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T) => T | undefined;
+type ReuseUnchanged = <T>(kinds: readonly string[], index: (previousContext: IndexedPushContext) => T) => T | undefined;
 
 interface ReusableIndexes {
   readonly context: IndexedPushContext;
   readonly changedKinds: ReadonlySet<string>;
 }
 
-const reuseFrom =
+const indexReuserFor =
   (reusableIndexes: ReusableIndexes | undefined): ReuseUnchanged =>
   (kinds, index) =>
     reusableIndexes !== undefined && !kinds.some((kind) => reusableIndexes.changedKinds.has(kind))
@@ -102,16 +102,16 @@ interface Indexes {
 
 function* indexInSteps(input: PushContextInput, reusableIndexes: ReusableIndexes | undefined): Steps<Indexes> {
   const { mesh, domain, configs, features = defaultFeatures, kubernetes = true } = input;
-  const keepIndex = reuseFrom(reusableIndexes);
+  const reuseIndex = indexReuserFor(reusableIndexes);
   const serviceIndex =
-    keepIndex(['ServiceEntry'], (previousContext) => previousContext.serviceIndex) ??
+    reuseIndex(['ServiceEntry'], (previousContext) => previousContext.serviceIndex) ??
     (yield* ServiceIndex.buildInSteps(input.services, reusableIndexes?.context.serviceIndex));
   yield;
   const hostNames = new HostNames(domain, kubernetes ? undefined : serviceExistsIn(serviceIndex));
   const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
     index.isCurrent(hostNames) ? index : undefined;
   const virtualServices =
-    keepIndex(['VirtualService'], (previousContext) => current(previousContext.virtualServices)) ??
+    reuseIndex(['VirtualService'], (previousContext) => current(previousContext.virtualServices)) ??
     (yield* VirtualServiceIndex.buildInSteps(
       configs.VirtualService,
       hostNames,
@@ -120,7 +120,7 @@ function* indexInSteps(input: PushContextInput, reusableIndexes: ReusableIndexes
     ));
   yield;
   const destinationRules =
-    keepIndex(['DestinationRule'], (previousContext) => current(previousContext.destinationRules)) ??
+    reuseIndex(['DestinationRule'], (previousContext) => current(previousContext.destinationRules)) ??
     (yield* DestinationRuleIndex.buildInSteps(
       configs.DestinationRule,
       { hostNames, mesh },
@@ -128,20 +128,20 @@ function* indexInSteps(input: PushContextInput, reusableIndexes: ReusableIndexes
     ));
   yield;
   const gateways =
-    keepIndex(['Gateway'], (previousContext) => previousContext.gateways) ??
+    reuseIndex(['Gateway'], (previousContext) => previousContext.gateways) ??
     new GatewayIndex(configs.Gateway, { ownNamespaceOnly: features.gatewaysOfOwnNamespace, rule: mesh });
   const credentials =
-    keepIndex(['Secret', 'ConfigMap'], (previousContext) => previousContext.credentials) ??
+    reuseIndex(['Secret', 'ConfigMap'], (previousContext) => previousContext.credentials) ??
     new CredentialIndex(configs, reusableIndexes?.context.credentials);
   const backendTls =
-    keepIndex(['BackendTLSPolicy', 'ConfigMap'], (previousContext) => previousContext.backendTls) ??
+    reuseIndex(['BackendTLSPolicy', 'ConfigMap'], (previousContext) => previousContext.backendTls) ??
     new BackendTlsIndex(configs.BackendTLSPolicy, credentials, reusableIndexes?.context.backendTls);
   const referenceGrants =
-    keepIndex(['ReferenceGrant'], (previousContext) => previousContext.referenceGrants) ??
+    reuseIndex(['ReferenceGrant'], (previousContext) => previousContext.referenceGrants) ??
     new ReferenceGrants(configs.ReferenceGrant);
   yield;
   const sidecars =
-    keepIndex(['Sidecar'], (previousContext) => previousContext.sidecars) ??
+    reuseIndex(['Sidecar'], (previousContext) => previousContext.sidecars) ??
     new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
   return {
     serviceIndex,
@@ -186,8 +186,8 @@ class IndexedPushContext implements PushContext {
     this.features = input.features ?? defaultFeatures;
     this.domain = domain;
     this.endpoints = input.endpoints;
-    const reusableIndexes = reusableFrom(input, previous);
-    const keepIndex = reuseFrom(reusableIndexes);
+    const reusableIndexes = reusableIndexesOf(input, previous);
+    const reuseIndex = indexReuserFor(reusableIndexes);
     this.serviceIndex = indexes.serviceIndex;
     this.hostNames = indexes.hostNames;
     this.virtualServices = indexes.virtualServices;
@@ -198,14 +198,19 @@ class IndexedPushContext implements PushContext {
     this.backendTls = indexes.backendTls;
     this.sidecars = indexes.sidecars;
     this.scopes =
-      keepIndex(['ServiceEntry', 'VirtualService', 'Sidecar'], (previousContext) => previousContext.scopes) ??
+      reuseIndex(['ServiceEntry', 'VirtualService', 'Sidecar'], (previousContext) => previousContext.scopes) ??
       this.newScopes(reusableIndexes?.context.scopes);
     this.policies =
-      keepIndex([...policyKinds, 'Gateway'], (previousContext) =>
+      reuseIndex([...policyKinds, 'Gateway'], (previousContext) =>
         previousContext.policies.isCurrent(this.sidecars) ? previousContext.policies : undefined,
-      ) ?? new WorkloadPolicyIndex(this.policyIndexes(configs, keepIndex), selectingIn(this.gateways), this.sidecars);
+      ) ??
+      new WorkloadPolicyIndex(
+        this.policyIndexes(configs, reuseIndex),
+        gatewaySelectorFor(this.gateways),
+        this.sidecars,
+      );
     this.disablesMutualTls =
-      keepIndex(['PeerAuthentication'], (previousContext) => previousContext.disablesMutualTls) ??
+      reuseIndex(['PeerAuthentication'], (previousContext) => previousContext.disablesMutualTls) ??
       configs.PeerAuthentication.some(disablesAnyMutualTls);
     this.renamedConfigKeys = reusableIndexes === undefined ? [] : this.renamedSince(reusableIndexes.context);
     this.workloads = input.workloads ?? noLookup;
@@ -219,10 +224,10 @@ class IndexedPushContext implements PushContext {
     this.clusterLocal = reusableIndexes?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
   }
 
-  private policyIndexes(configs: ConfigSet, keepIndex: ReuseUnchanged): PolicyIndexes {
+  private policyIndexes(configs: ConfigSet, reuseIndex: ReuseUnchanged): PolicyIndexes {
     const { rootNamespace } = this.mesh;
     const index = <K extends Exclude<keyof PolicyIndexes, 'EnvoyFilter'>>(kind: K): PolicyIndexes[K] =>
-      keepIndex([kind], (previousContext) => previousContext.policies.indexes[kind]) ??
+      reuseIndex([kind], (previousContext) => previousContext.policies.indexes[kind]) ??
       (new PolicyIndex<object>(configs[kind], rootNamespace) as unknown as PolicyIndexes[K]);
     return {
       PeerAuthentication: index('PeerAuthentication'),
@@ -231,7 +236,7 @@ class IndexedPushContext implements PushContext {
       Telemetry: index('Telemetry'),
       WasmPlugin: index('WasmPlugin'),
       EnvoyFilter:
-        keepIndex(['EnvoyFilter'], (previousContext) => previousContext.policies.indexes.EnvoyFilter) ??
+        reuseIndex(['EnvoyFilter'], (previousContext) => previousContext.policies.indexes.EnvoyFilter) ??
         envoyFilterIndex(configs.EnvoyFilter, rootNamespace),
     };
   }
@@ -239,14 +244,14 @@ class IndexedPushContext implements PushContext {
   private renamedSince(previous: IndexedPushContext): readonly ConfigKey[] {
     if (this.hostNames.isFixed) return [];
     const { virtualServices, destinationRules, sidecars } = this;
-    const proxied = sidecars.allSidecars.filter(({ namespace, spec: { outboundTrafficPolicy } }) => {
+    const renamedSidecars = sidecars.allSidecars.filter(({ namespace, spec: { outboundTrafficPolicy } }) => {
       const { host } = outboundTrafficPolicy?.egressProxy ?? { host: '' };
       return this.hostNames.qualify(host, namespace) !== previous.hostNames.qualify(host, namespace);
     });
     return [
       ...(virtualServices === previous.virtualServices ? [] : virtualServices.renamedConfigKeys),
       ...(destinationRules === previous.destinationRules ? [] : destinationRules.renamedConfigKeys),
-      ...proxied.map(configKeyOf),
+      ...renamedSidecars.map(configKeyOf),
     ];
   }
 
@@ -273,7 +278,7 @@ class IndexedPushContext implements PushContext {
   }
 
   serviceFor(hostname: string, clientNamespace: string): Service | undefined {
-    return this.serviceIndex.meaningOf(hostname, clientNamespace);
+    return this.serviceIndex.resolveHost(hostname, clientNamespace);
   }
 
   endpointsOf(hostname: string, namespace: string): readonly Endpoint[] {
@@ -297,7 +302,7 @@ class IndexedPushContext implements PushContext {
   }
 
   ownDestinationRuleHosts(clientNamespace: string, labels: Readonly<Record<string, string>>): readonly string[] {
-    return this.destinationRules.ownHosts(clientNamespace, labels);
+    return this.destinationRules.hostsVisibleTo(clientNamespace, labels);
   }
 
   get destinationRuleRevision(): RuleRevision {
@@ -359,15 +364,20 @@ class IndexedPushContext implements PushContext {
 
 /** Not a closure, because it may outlive this context and would retain it. */
 function serviceExistsIn(services: ServiceIndex): (hostname: string, namespace: string) => boolean {
-  return (hostname, namespace) => services.meaningOf(hostname, namespace) !== undefined;
+  return (hostname, namespace) => services.resolveHost(hostname, namespace) !== undefined;
 }
 
-function selectingIn(gateways: GatewayIndex): (workload: WorkloadSubject) => readonly Config<SpecOfKind['Gateway']>[] {
+function gatewaySelectorFor(
+  gateways: GatewayIndex,
+): (workload: WorkloadSubject) => readonly Config<SpecOfKind['Gateway']>[] {
   return (workload) => gateways.gatewaysFor(workload);
 }
 
 /** Everything depends on mesh configuration and domain. */
-function reusableFrom(input: PushContextInput, previous: PreviousContext | undefined): ReusableIndexes | undefined {
+function reusableIndexesOf(
+  input: PushContextInput,
+  previous: PreviousContext | undefined,
+): ReusableIndexes | undefined {
   if (previous === undefined || !(previous.context instanceof IndexedPushContext)) return undefined;
   const { context, changedKeys } = previous;
   if (context.mesh !== input.mesh || context.domain !== input.domain) return undefined;

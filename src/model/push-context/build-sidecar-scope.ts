@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from '../config/config.ts';
-import { type HostNames, isWildcard, mostSpecific } from '../fields/hostname.ts';
+import { type HostNames, isWildcard, mostSpecificKey } from '../fields/hostname.ts';
 import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 import type { EgressListener, OutboundTrafficPolicy, Sidecar } from '../kinds/workloads/sidecar.ts';
 import type { Service } from '../services/service.ts';
@@ -55,7 +55,7 @@ export function buildSidecarScope(
     listenerScope(sources, namespace, listener, previous?.egressListeners[index]),
   );
   const egressListeners = listeners.map(({ listener }) => listener);
-  const outboundTrafficPolicy = qualifiedPolicy(
+  const outboundTrafficPolicy = qualifyOutboundPolicy(
     sidecar?.spec.outboundTrafficPolicy ?? sources.meshPolicy,
     sidecar?.namespace ?? namespace,
     sources.hostNames,
@@ -63,16 +63,16 @@ export function buildSidecarScope(
   const scopeParts = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
   // If everything is imported, virtual services cannot add destinations.
   if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
-    return previousIfSame(previous, new BuiltScope(scopeParts, egressListeners[0]!.services));
+    return reuseUnchangedScope(previous, new BuiltScope(scopeParts, egressListeners[0]!.services));
   }
   for (const { shown } of listeners)
     for (const { originalService, service } of shown()) visibleServices.add(originalService, service);
   for (const { virtualServices } of egressListeners) {
     for (const { config } of virtualServices) visibleServices.addDestinations(destinationsOf(config), sources.services);
   }
-  return previousIfSame(
+  return reuseUnchangedScope(
     previous,
-    new BuiltScope(scopeParts, previousIfSameItems(previous?.services, visibleServices.services())),
+    new BuiltScope(scopeParts, reuseUnchangedItems(previous?.services, visibleServices.services())),
   );
 }
 
@@ -86,23 +86,23 @@ function listenerScope(
 ) {
   const imports = new HostImports(listener.hosts, namespace);
   const hostServices = imports.isEverything
-    ? sources.services.resolvedFor(namespace)
+    ? sources.services.servicesResolvedFor(namespace)
     : withTargets(
         pickOnePerHost(importedServices(sources.services, imports, namespace), namespace),
         sources,
         namespace,
       );
-  const showsAll = !exposesOnePort(listener);
+  const importsAllPorts = !exposesOnePort(listener);
   const servicesWithPort = (): readonly VisibleService[] => withPort(hostServices, listener);
   const virtualServices = importedRules(sources, namespace, listener);
   const { port, bind, captureMode } = listener;
-  const services = showsAll ? hostServices : servicesWithPort().map(({ service }) => service);
+  const services = importsAllPorts ? hostServices : servicesWithPort().map(({ service }) => service);
   const scope: EgressListenerScope = {
     captureMode,
     ...(port && { port }),
     ...(bind !== undefined && { bind }),
-    services: previousIfSameItems(previous?.services, services),
-    virtualServices: previousIfSameItems(previous?.virtualServices, virtualServices),
+    services: reuseUnchangedItems(previous?.services, services),
+    virtualServices: reuseUnchangedItems(previous?.virtualServices, virtualServices),
   };
   return { listener: scope, shown: servicesWithPort };
 }
@@ -117,17 +117,19 @@ function importedRules(
 }
 
 /** Keeps the previous list, so that results cached for it stay valid. */
-function previousIfSameItems<T>(previous: readonly T[] | undefined, current: readonly T[]): readonly T[] {
+function reuseUnchangedItems<T>(previous: readonly T[] | undefined, current: readonly T[]): readonly T[] {
   return previous !== undefined && sameItems(previous, current) ? previous : current;
 }
 
-function previousIfSame(previous: SidecarScope | undefined, current: BuiltScope): SidecarScope {
+function reuseUnchangedScope(previous: SidecarScope | undefined, current: BuiltScope): SidecarScope {
   if (previous === undefined || previous.sidecar !== current.sidecar || previous.services !== current.services)
     return current;
   const { egressListeners, outboundTrafficPolicy } = previous;
   const isUnchanged = current.egressListeners.every((listener, index) => {
-    const other = egressListeners[index];
-    return listener.services === other?.services && listener.virtualServices === other.virtualServices;
+    const previousListener = egressListeners[index];
+    return (
+      listener.services === previousListener?.services && listener.virtualServices === previousListener.virtualServices
+    );
   });
   if (!isUnchanged || egressListeners.length !== current.egressListeners.length) return current;
   return isDeepStrictEqual(outboundTrafficPolicy, current.outboundTrafficPolicy) ? previous : current;
@@ -136,20 +138,21 @@ function previousIfSame(previous: SidecarScope | undefined, current: BuiltScope)
 function importedServices(index: ServiceIndex, imports: HostImports, namespace: string): readonly Service[] {
   const foundServices = new Set<Service>();
   const add = (candidates: readonly Service[], hosts: ReadonlySet<string>): void => {
-    const all = hosts.has('*');
+    const importsAllHosts = hosts.has('*');
     for (const service of candidates) {
       if (!isExportedTo(service.exportTo, service.namespace, namespace)) continue;
       if (imports.excludes(service.namespace, service.hostname)) continue;
-      if (all || mostSpecific(service.hostname, hosts) !== undefined) foundServices.add(service);
+      if (importsAllHosts || mostSpecificKey(service.hostname, hosts) !== undefined) foundServices.add(service);
     }
   };
   for (const [sourceNamespace, hosts] of imports.hosts) {
-    const isAny = sourceNamespace === '*';
+    const isAnyNamespace = sourceNamespace === '*';
     // Looks up hosts without a wildcard individually, because a Sidecar names few of thousands.
-    if ([...hosts].some(isWildcard)) add(isAny ? index.visibleTo(namespace) : index.definedIn(sourceNamespace), hosts);
+    if ([...hosts].some(isWildcard))
+      add(isAnyNamespace ? index.visibleTo(namespace) : index.servicesDefinedIn(sourceNamespace), hosts);
     else
       for (const host of hosts)
-        add(isAny ? index.servicesOfHost(host) : index.servicesNamed(host, sourceNamespace), hosts);
+        add(isAnyNamespace ? index.servicesOfHost(host) : index.servicesNamed(host, sourceNamespace), hosts);
   }
   return [...foundServices].sort(compareServiceAge);
 }
@@ -168,17 +171,17 @@ function pickOnePerHost(services: readonly Service[], namespace: string): readon
 function withTargets(services: readonly Service[], { services: index }: ScopeSources, namespace: string) {
   const aliases = services.filter(isAlias);
   if (aliases.length === 0) return services;
-  const all = new Set(services);
+  const servicesWithTargets = new Set(services);
   const hosts = new Set(services.map(({ hostname }) => hostname));
-  const find = (host: string): Service | undefined => index.meaningOf(host, namespace);
+  const find = (host: string): Service | undefined => index.resolveHost(host, namespace);
   for (const alias of aliases) {
     for (const { hostname, namespace: owner } of aliasChain(alias, find)) {
       if (hosts.has(hostname)) continue;
       hosts.add(hostname);
-      for (const service of index.servicesNamed(hostname, owner)) all.add(service);
+      for (const service of index.servicesNamed(hostname, owner)) servicesWithTargets.add(service);
     }
   }
-  return [...all].sort(compareServiceAge);
+  return [...servicesWithTargets].sort(compareServiceAge);
 }
 
 interface VisibleService {
@@ -194,24 +197,24 @@ function exposesOnePort({ port }: EgressListener): boolean {
 function withPort(services: readonly Service[], listener: EgressListener): VisibleService[] {
   if (!exposesOnePort(listener)) return services.map((service) => ({ originalService: service, service }));
   const port = listener.port!;
-  return services.flatMap((original) => {
+  return services.flatMap((originalService) => {
     // An alias has the ports of its target.
-    if (isAlias(original)) return [{ originalService: original, service: original }];
-    const ports = original.ports.filter(({ number }) => number === port.number);
+    if (isAlias(originalService)) return [{ originalService: originalService, service: originalService }];
+    const ports = originalService.ports.filter(({ number }) => number === port.number);
     if (ports.length === 0) return [];
-    return [{ originalService: original, service: withPorts(original, ports) }];
+    return [{ originalService: originalService, service: withPorts(originalService, ports) }];
   });
 }
 
 const trimmedByService = new WeakMap<Service, Map<string, Service>>();
 
 /** Returns the same object for the same ports. */
-function withPorts(original: Service, ports: Service['ports']): Service {
-  if (ports.length === original.ports.length) return original;
-  const trimmedServices = trimmedByService.get(original) ?? new Map<string, Service>();
-  trimmedByService.set(original, trimmedServices);
+function withPorts(originalService: Service, ports: Service['ports']): Service {
+  if (ports.length === originalService.ports.length) return originalService;
+  const trimmedServices = trimmedByService.get(originalService) ?? new Map<string, Service>();
+  trimmedByService.set(originalService, trimmedServices);
   const id = ports.map(({ number }) => number).join();
-  const service = trimmedServices.get(id) ?? { ...original, ports };
+  const service = trimmedServices.get(id) ?? { ...originalService, ports };
   trimmedServices.set(id, service);
   return service;
 }
@@ -226,20 +229,20 @@ class VisibleServices {
     this.namespace = namespace;
   }
 
-  add(original: Service, shownService: Service): void {
-    const definingNamespace = this.namespaceOfHost.get(original.hostname);
-    if (definingNamespace !== undefined && definingNamespace !== original.namespace) return;
-    this.namespaceOfHost.set(original.hostname, original.namespace);
-    const ports = this.ports.get(original) ?? new Set();
-    this.ports.set(original, ports);
-    for (const { number } of shownService.ports) ports.add(number);
+  add(originalService: Service, visibleService: Service): void {
+    const definingNamespace = this.namespaceOfHost.get(originalService.hostname);
+    if (definingNamespace !== undefined && definingNamespace !== originalService.namespace) return;
+    this.namespaceOfHost.set(originalService.hostname, originalService.namespace);
+    const ports = this.ports.get(originalService) ?? new Set();
+    this.ports.set(originalService, ports);
+    for (const { number } of visibleService.ports) ports.add(number);
   }
 
   /** Destinations of imported virtual services need not be imported themselves. */
   addDestinations(hosts: Iterable<string>, index: ServiceIndex): void {
     for (const host of hosts) {
       if (this.namespaceOfHost.has(host)) continue;
-      const find = (name: string): Service | undefined => index.meaningOf(name, this.namespace);
+      const find = (name: string): Service | undefined => index.resolveHost(name, this.namespace);
       const service = find(host);
       if (service === undefined) continue;
       for (const { hostname, namespace } of aliasChain(service, find)) {
@@ -249,10 +252,10 @@ class VisibleServices {
   }
 
   services(): readonly Service[] {
-    const services = [...this.ports].map(([original, numbers]) => {
+    const services = [...this.ports].map(([originalService, numbers]) => {
       return withPorts(
-        original,
-        original.ports.filter(({ number }) => numbers.has(number)),
+        originalService,
+        originalService.ports.filter(({ number }) => numbers.has(number)),
       );
     });
     return services.sort(compareServiceAge);
@@ -334,7 +337,7 @@ function areKeysEqual(a: ConfigKey, b: ConfigKey): boolean {
   return a.name === b.name && a.namespace === b.namespace && a.kind === b.kind;
 }
 
-function qualifiedPolicy(
+function qualifyOutboundPolicy(
   policy: OutboundTrafficPolicy,
   namespace: string,
   hostNames: HostNames,

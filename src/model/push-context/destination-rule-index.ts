@@ -3,7 +3,7 @@ import { changedList, listDiff } from '../collections/list-diff.ts';
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { type Config, type ConfigKey, compareAge, configKeyOf } from '../config/config.ts';
-import { coveringKeys, type HostNames, isShortName, isWildcard, mostSpecific } from '../fields/hostname.ts';
+import { coveringKeys, type HostNames, isShortName, isWildcard, mostSpecificKey } from '../fields/hostname.ts';
 import type { DestinationRule, Subset } from '../kinds/destinations/destination-rule.ts';
 import type { LocalityLoadBalancerSetting } from '../kinds/destinations/traffic-policy.ts';
 import { maxSubsets, maxWildcardSubsets } from '../kinds/object-limits.ts';
@@ -18,12 +18,12 @@ import type { SidecarScope } from './sidecar-scope.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-interface Exported {
+interface ExportedRule {
   readonly config: Config<DestinationRule>;
   readonly exportTo: ReadonlySet<string>;
 }
 
-type RulesByHost = ReadonlyMap<string, readonly Exported[]>;
+type RulesByHost = ReadonlyMap<string, readonly ExportedRule[]>;
 type Rules = ReadonlyMap<string, RulesByHost>;
 
 interface RuleContext {
@@ -34,7 +34,7 @@ interface RuleContext {
 interface Parts {
   readonly rootNamespace: string;
   readonly sources: readonly Config<DestinationRule>[];
-  readonly exportedBySource: ReadonlyMap<Config<DestinationRule>, Exported>;
+  readonly exportedBySource: ReadonlyMap<Config<DestinationRule>, ExportedRule>;
   readonly generalRules: Rules;
   readonly selectiveRules: Rules;
   readonly renamedConfigKeys: readonly ConfigKey[];
@@ -43,11 +43,11 @@ interface Parts {
 
 export class DestinationRuleIndex {
   private hasPrioritisedRule: boolean | undefined;
-  private shownHosts: Map<string, Set<string>> | undefined;
-  private ruleByName: ReadonlyMap<string, Exported> | undefined;
+  private exportedHosts: Map<string, Set<string>> | undefined;
+  private ruleByName: ReadonlyMap<string, ExportedRule> | undefined;
   private readonly rootNamespace: string;
   private readonly sources: readonly Config<DestinationRule>[];
-  private readonly exportedBySource: ReadonlyMap<Config<DestinationRule>, Exported>;
+  private readonly exportedBySource: ReadonlyMap<Config<DestinationRule>, ExportedRule>;
   private readonly generalRules: Rules;
   private readonly selectiveRules: Rules;
   /** Objects of the previous index whose short host now resolves to another host. */
@@ -83,7 +83,7 @@ export class DestinationRuleIndex {
     const exportedBySource = new Map(previous?.exportedBySource);
     const removedExports = new Set(diff.removed.map((source) => exportedBySource.get(source)!));
     for (const source of diff.removed) exportedBySource.delete(source);
-    const addedRules: Exported[] = [];
+    const addedRules: ExportedRule[] = [];
     for (const source of diff.added) {
       const exportTo = exportSet(source.namespace, source.spec.exportTo, mesh.defaultDestinationRuleExportTo, mesh);
       const exportedRule = { config: withQualifiedHost(source, hostNames), exportTo };
@@ -92,17 +92,22 @@ export class DestinationRuleIndex {
       yield;
     }
     const hosts = [...removedExports, ...addedRules].map(({ config }) => config.spec.host);
-    const of = (rules: Iterable<Exported>, isChosen: boolean): Exported[] =>
-      [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === isChosen);
+    const filterBySelector = (rules: Iterable<ExportedRule>, hasSelector: boolean): ExportedRule[] =>
+      [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === hasSelector);
     return new DestinationRuleIndex({
       rootNamespace: mesh.rootNamespace,
       ...{ sources: configs, exportedBySource, renamedConfigKeys: renamedSources.map(configKeyOf) },
       revision: (previous?.revision ?? RuleRevision.initial()).next(hosts),
-      generalRules: yield* changedRules(previous?.generalRules, of(removedExports, false), of(addedRules, false), mesh),
+      generalRules: yield* changedRules(
+        previous?.generalRules,
+        filterBySelector(removedExports, false),
+        filterBySelector(addedRules, false),
+        mesh,
+      ),
       selectiveRules: yield* changedRules(
         previous?.selectiveRules,
-        of(removedExports, true),
-        of(addedRules, true),
+        filterBySelector(removedExports, true),
+        filterBySelector(addedRules, true),
         mesh,
       ),
     });
@@ -121,9 +126,9 @@ export class DestinationRuleIndex {
     );
     for (const namespace of new Set([clientNamespace, service.namespace, this.rootNamespace])) {
       // Rules of the root namespace are defaults for all namespaces, so other rules have priority even for its own workloads.
-      const isPrivate =
+      const isOwnNamespaceOnly =
         namespace === this.rootNamespace && namespace === clientNamespace && namespace !== service.namespace;
-      const generalRule = this.generalRule(namespace, clientNamespace, service.hostname, isPrivate);
+      const generalRule = this.generalRule(namespace, clientNamespace, service.hostname, isOwnNamespaceOnly);
       if (namespace === clientNamespace && selectedRule !== undefined) {
         const mergedRule = mergedRuleOf(selectedRule);
         return generalRule !== undefined && isNarrower(generalRule, mergedRule, service.hostname)
@@ -138,24 +143,24 @@ export class DestinationRuleIndex {
   }
 
   /** Hosts, including wildcards, of rules that apply to these workloads but possibly not in other namespaces. */
-  ownHosts(namespace: string, labels: Labels): readonly string[] {
+  hostsVisibleTo(namespace: string, labels: Labels): readonly string[] {
     const chosenHosts = this.chosenRules(namespace, labels)?.rulesByHost.keys() ?? [];
-    const shownHosts = this.shownTo().get(namespace) ?? [];
+    const shownHosts = this.hostsByExportTarget().get(namespace) ?? [];
     return [...(this.generalRules.get(namespace)?.keys() ?? []), ...chosenHosts, ...shownHosts];
   }
 
-  private shownTo(): ReadonlyMap<string, ReadonlySet<string>> {
-    if (this.shownHosts === undefined) {
-      this.shownHosts = new Map();
+  private hostsByExportTarget(): ReadonlyMap<string, ReadonlySet<string>> {
+    if (this.exportedHosts === undefined) {
+      this.exportedHosts = new Map();
       for (const { config, exportTo } of this.exportedBySource.values()) {
         if (isPublic(exportTo)) continue;
         for (const namespace of exportTo) {
-          const hosts = this.shownHosts.get(namespace) ?? new Set();
-          this.shownHosts.set(namespace, hosts.add(config.spec.host));
+          const hosts = this.exportedHosts.get(namespace) ?? new Set();
+          this.exportedHosts.set(namespace, hosts.add(config.spec.host));
         }
       }
     }
-    return this.shownHosts;
+    return this.exportedHosts;
   }
 
   selectingText(namespace: string, labels: Labels): string {
@@ -205,22 +210,22 @@ export class DestinationRuleIndex {
     const owner = config.namespace || this.rootNamespace;
     if (config.spec.workloadSelector !== undefined) return owner === scope.namespace;
     if (!isExportedTo(exportTo, owner, scope.namespace)) return false;
-    const holdsFor = (service: Service): boolean =>
+    const appliesTo = (service: Service): boolean =>
       this.ruleFor(scope.namespace, service)?.origins.some(
         (candidate) => candidate.name === key.name && candidate.namespace === key.namespace,
       ) ?? false;
     const { host } = config.spec;
     if (!isWildcard(host)) {
       const service = scope.serviceByHostname(host);
-      return service !== undefined && holdsFor(service);
+      return service !== undefined && appliesTo(service);
     }
     const isForAll = owner === scope.namespace || owner === this.rootNamespace;
     return servicesWithin(scope.services, host).some(
-      (scopeService) => (isForAll || scopeService.namespace === owner) && holdsFor(scopeService),
+      (scopeService) => (isForAll || scopeService.namespace === owner) && appliesTo(scopeService),
     );
   }
 
-  private rulesByName(): ReadonlyMap<string, Exported> {
+  private rulesByName(): ReadonlyMap<string, ExportedRule> {
     this.ruleByName ??= new Map(this.sources.map((source) => [nameOf(source), this.exportedBySource.get(source)!]));
     return this.ruleByName;
   }
@@ -241,8 +246,8 @@ export class DestinationRuleIndex {
   private findRules(
     rules: RulesByHost | undefined,
     hostname: string,
-    isIncluded: (rule: Exported) => boolean,
-  ): readonly Exported[] | undefined {
+    isIncluded: (rule: ExportedRule) => boolean,
+  ): readonly ExportedRule[] | undefined {
     if (rules === undefined) return undefined;
     const namedRules = rules.get(hostname)?.filter(isIncluded) ?? [];
     // Avoids the wildcard search: this runs for each service of each namespace, and nearly all rules have an exact host.
@@ -255,9 +260,9 @@ export class DestinationRuleIndex {
   }
 }
 
-function isNarrower(rule: MergedDestinationRule, other: MergedDestinationRule, hostname: string): boolean {
-  const [a, b] = [rule.config.spec.host, other.config.spec.host];
-  return a !== b && mostSpecific(hostname, new Set([a, b])) === a;
+function isNarrower(rule: MergedDestinationRule, otherRule: MergedDestinationRule, hostname: string): boolean {
+  const [a, b] = [rule.config.spec.host, otherRule.config.spec.host];
+  return a !== b && mostSpecificKey(hostname, new Set([a, b])) === a;
 }
 
 const noLabels: Labels = {};
@@ -296,16 +301,16 @@ function withQualifiedHost(config: Config<DestinationRule>, hostNames: HostNames
 
 function* changedRules(
   previous: Rules | undefined,
-  removedExports: readonly Exported[],
-  addedExports: readonly Exported[],
+  removedExports: readonly ExportedRule[],
+  addedExports: readonly ExportedRule[],
   { rootNamespace }: Pick<ExportRule, 'rootNamespace'>,
 ): Steps<Rules> {
   if (previous !== undefined && removedExports.length + addedExports.length === 0) return previous;
   const rules = new Map(previous);
   const removedRules = new Set(removedExports);
   // A placeholder for an object with an unreadable namespace applies to the whole mesh.
-  const namespaceOf = ({ config }: Exported): string => config.namespace || rootNamespace;
-  const hostOf = ({ config }: Exported): string => config.spec.host;
+  const namespaceOf = ({ config }: ExportedRule): string => config.namespace || rootNamespace;
+  const hostOf = ({ config }: ExportedRule): string => config.spec.host;
   for (const [namespace, changes] of Map.groupBy([...removedExports, ...addedExports], namespaceOf)) {
     yield;
     const rulesByHost = new Map(rules.get(namespace));
@@ -326,9 +331,9 @@ function* changedRules(
 
 const hasWildcards = memoizeByObject((rules: RulesByHost) => [...rules.keys()].some(isWildcard));
 
-const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: MergedDestinationRule }[]>();
+const mergedRules = new WeakMap<ExportedRule, { rules: readonly ExportedRule[]; result: MergedDestinationRule }[]>();
 
-function mergedRuleOf(rules: readonly Exported[]): MergedDestinationRule {
+function mergedRuleOf(rules: readonly ExportedRule[]): MergedDestinationRule {
   const cachedMerges = mergedRules.get(rules[0]!) ?? [];
   const cachedResult = cachedMerges.find((cachedMerge) => sameItems(cachedMerge.rules, rules));
   if (cachedResult !== undefined) return cachedResult.result;
@@ -339,7 +344,7 @@ function mergedRuleOf(rules: readonly Exported[]): MergedDestinationRule {
 }
 
 /** The oldest rule is the base. Subsets of later rules are added up to the limit of one object, unless the name exists. */
-function mergeRules(rules: readonly Exported[]): MergedDestinationRule {
+function mergeRules(rules: readonly ExportedRule[]): MergedDestinationRule {
   const base = rules[0]!.config;
   const origins = rules.map(({ config }) => configKeyOf(config));
   if (rules.length === 1) return { config: base, origins };

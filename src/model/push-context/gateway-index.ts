@@ -28,7 +28,7 @@ export class GatewayIndex {
   private readonly results = memoizeByObject(
     (_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>(),
   );
-  private readonly lists = new Map<string, readonly Config<Gateway>[]>();
+  private readonly internedLists = new Map<string, readonly Config<Gateway>[]>();
 
   constructor(gateways: readonly Config<Gateway>[], { ownNamespaceOnly, rule }: GatewaySelection) {
     this.orderOfGateway = new Map(gateways.map((gateway, gatewayIndex) => [gateway, gatewayIndex]));
@@ -37,14 +37,14 @@ export class GatewayIndex {
     for (const gateway of gateways) {
       for (const host of new Set(gatewayServicesOf(gateway))) {
         const text = serviceText({ namespace: gateway.namespace, hostname: host });
-        const naming = this.gatewaysByService.get(text);
-        if (naming === undefined) this.gatewaysByService.set(text, [gateway]);
-        else naming.push(gateway);
+        const gatewaysOfService = this.gatewaysByService.get(text);
+        if (gatewaysOfService === undefined) this.gatewaysByService.set(text, [gateway]);
+        else gatewaysOfService.push(gateway);
       }
     }
-    const isConfined = (gateway: Config<Gateway>): boolean =>
+    const isOwnNamespaceOnly = (gateway: Config<Gateway>): boolean =>
       ownNamespaceOnly || isForOwnNamespace(gateway) || !mayExport(gateway.namespace, rule);
-    this.confinedGateways = new Set(gateways.filter(isConfined));
+    this.confinedGateways = new Set(gateways.filter(isOwnNamespaceOnly));
     this.usesServices = selectingGateways.length < gateways.length;
     this.usesNamespace = this.confinedGateways.size > 0;
   }
@@ -64,8 +64,8 @@ export class GatewayIndex {
 
   private sharedList(gateways: readonly Config<Gateway>[]): readonly Config<Gateway>[] {
     const text = gateways.map((gateway) => this.orderOfGateway.get(gateway)).join();
-    const cachedGateways = this.lists.get(text);
-    if (cachedGateways === undefined) this.lists.set(text, gateways);
+    const cachedGateways = this.internedLists.get(text);
+    if (cachedGateways === undefined) this.internedLists.set(text, gateways);
     return cachedGateways ?? gateways;
   }
 
@@ -81,13 +81,15 @@ export class GatewayIndex {
       ({ service }) => this.gatewaysByService.get(serviceText(service)) ?? [],
     );
     const selectingGateways = this.gatewaysBySelector.itemsSelecting(labels);
-    const all =
+    const allGateways =
       serviceGateways.length === 0
         ? selectingGateways
         : [...new Set([...selectingGateways, ...serviceGateways])].sort(
             (a, b) => this.orderOfGateway.get(a)! - this.orderOfGateway.get(b)!,
           );
-    return all.filter((gateway) => gateway.namespace === configNamespace || !this.confinedGateways.has(gateway));
+    return allGateways.filter(
+      (gateway) => gateway.namespace === configNamespace || !this.confinedGateways.has(gateway),
+    );
   }
 }
 

@@ -1,4 +1,4 @@
-import { isHostWithin, isWildcard, mostSpecific } from '../fields/hostname.ts';
+import { isHostWithin, isWildcard, mostSpecificKey } from '../fields/hostname.ts';
 
 export class HostImports {
   private readonly importedHosts = new Map<string, Set<string>>();
@@ -33,11 +33,11 @@ export class HostImports {
   excludes(namespace: string, host: string): boolean {
     if (this.excludedHosts.size === 0) return false;
     const sets = [this.excludedHosts.get(namespace), this.excludedHosts.get('*')];
-    return sets.some((hosts) => hosts !== undefined && mostSpecific(host, hosts) !== undefined);
+    return sets.some((hosts) => hosts !== undefined && mostSpecificKey(host, hosts) !== undefined);
   }
 
   includes(namespace: string, host: string): boolean {
-    return this.sets(namespace).some((hosts) => mostSpecific(host, hosts) !== undefined);
+    return this.sets(namespace).some((hosts) => mostSpecificKey(host, hosts) !== undefined);
   }
 
   mayAffect(namespace: string, host: string): boolean {

@@ -144,12 +144,12 @@ function startOf(match: StringMatch): string | undefined {
 function withRootActions(root: HttpRoute, route: HttpRoute, match: readonly HttpMatchRequest[]): HttpRoute {
   const { mirror, mirrors, ...inheritedFields } = root;
   const { match: _, delegate, route: destinations, redirect, missingDestinationStatus, ...actions } = inheritedFields;
-  const ownMirrors = route.mirror !== undefined || (route.mirrors?.length ?? 0) > 0;
+  const hasMirrors = route.mirror !== undefined || (route.mirrors?.length ?? 0) > 0;
   const name = joinedName(root.name, route.name);
   return {
     ...actions,
-    ...(!ownMirrors && mirror && { mirror }),
-    ...(!ownMirrors && mirrors && { mirrors }),
+    ...(!hasMirrors && mirror && { mirror }),
+    ...(!hasMirrors && mirrors && { mirrors }),
     ...route,
     match,
     ...(name !== undefined && { name }),

@@ -91,8 +91,8 @@ export class PolicyIndex<Spec extends object> {
   private resultFor(subject: PolicySubject): PolicyResult<Spec> {
     const { namespace, labels, targetableAs = [] } = subject;
     if (targetableAs.length > 0) return this.resultOf(subject);
-    const latest = this.latestByLabels.get(labels);
-    if (latest?.namespace === namespace) return latest.result;
+    const latestEntry = this.latestByLabels.get(labels);
+    if (latestEntry?.namespace === namespace) return latestEntry.result;
     const result = this.resultOf(subject);
     this.latestByLabels.set(labels, { namespace, result });
     return result;
@@ -118,18 +118,22 @@ export class PolicyIndex<Spec extends object> {
   private orderPolicies(lists: readonly (readonly Config<Spec>[])[]): readonly Config<Spec>[] {
     const { compare } = this;
     if (lists.length === 1 && compare === undefined) return lists[0]!;
-    const all = lists.flat();
-    return compare === undefined ? all : all.sort((a, b) => compare(a.spec, b.spec));
+    const allPolicies = lists.flat();
+    return compare === undefined ? allPolicies : allPolicies.sort((a, b) => compare(a.spec, b.spec));
   }
 
-  private layersOf(all: readonly Config<Spec>[], namespace: string): readonly Config<Spec>[] {
+  private layersOf(allPolicies: readonly Config<Spec>[], namespace: string): readonly Config<Spec>[] {
     const isForAll = ({ spec }: Config<Spec>): boolean => {
       const { selector, targetRefs = [] } = this.selectorOf(spec);
       return isEmpty(selector) && targetRefs.length === 0;
     };
-    const policiesOf = (one: string): readonly Config<Spec>[] => all.filter((policy) => policy.namespace === one);
-    const selectorPolicies = (policies: readonly Config<Spec>[], forAll: boolean): (Config<Spec> | undefined)[] => [
-      policies.find((policy) => isScopeKnown(policy) && isForAll(policy) === forAll),
+    const policiesOf = (policyNamespace: string): readonly Config<Spec>[] =>
+      allPolicies.filter((policy) => policy.namespace === policyNamespace);
+    const selectorPolicies = (
+      policies: readonly Config<Spec>[],
+      isForAllWorkloads: boolean,
+    ): (Config<Spec> | undefined)[] => [
+      policies.find((policy) => isScopeKnown(policy) && isForAll(policy) === isForAllWorkloads),
     ];
     // A placeholder with unknown scope may stand for a policy of single workloads, so wider policies do not replace it.
     const unknownScopePolicies = (policies: readonly Config<Spec>[]): readonly Config<Spec>[] =>

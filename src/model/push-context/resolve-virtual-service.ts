@@ -51,9 +51,11 @@ class NameResolver {
     return {
       ...route,
       ...(match && { match: match.map((request) => this.match(request)) }),
-      ...(destinations && { route: destinations.map((resolveDestination) => this.weighted(resolveDestination)) }),
+      ...(destinations && {
+        route: destinations.map((resolveDestination) => this.withResolvedDestination(resolveDestination)),
+      }),
       ...(mirror && { mirror: this.destination(mirror) }),
-      ...(mirrors && { mirrors: mirrors.map((policy) => this.weighted<HttpMirrorPolicy>(policy)) }),
+      ...(mirrors && { mirrors: mirrors.map((policy) => this.withResolvedDestination<HttpMirrorPolicy>(policy)) }),
     };
   }
 
@@ -63,7 +65,9 @@ class NameResolver {
     return {
       ...route,
       ...(route.match && { match: route.match.map((attributes) => this.match(attributes)) }),
-      ...(route.route && { route: route.route.map((weighted) => this.weighted(weighted)) }),
+      ...(route.route && {
+        route: route.route.map((weightedDestination) => this.withResolvedDestination(weightedDestination)),
+      }),
     };
   }
 
@@ -71,8 +75,8 @@ class NameResolver {
     return match.gateways?.length ? { ...match, gateways: this.gateways(match.gateways) } : match;
   }
 
-  private weighted<W extends { readonly destination: Destination }>(weighted: W): W {
-    return { ...weighted, destination: this.destination(weighted.destination) };
+  private withResolvedDestination<W extends { readonly destination: Destination }>(target: W): W {
+    return { ...target, destination: this.destination(target.destination) };
   }
 
   private destination(destination: Destination): Destination {

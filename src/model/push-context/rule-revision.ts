@@ -26,18 +26,18 @@ export class RuleRevision {
 
   /** @param hosts of added, removed or changed rules, including wildcards; if empty, returns itself */
   next(hosts: Iterable<string>): RuleRevision {
-    const distinct = [...new Set(hosts)];
-    if (distinct.length === 0) return this;
+    const distinctHosts = [...new Set(hosts)];
+    if (distinctHosts.length === 0) return this;
     const number = this.number + 1;
-    const step = { number, hosts: distinct.length > maxHosts ? undefined : distinct };
+    const step = { number, hosts: distinctHosts.length > maxHosts ? undefined : distinctHosts };
     return new RuleRevision(this.lineage, number, [...this.steps.slice(1 - maxSteps), step]);
   }
 
   /** Returns `undefined` if rules of any host may differ. */
   changedSince(earlierRevision: RuleRevision): ReadonlySet<string> | undefined {
     if (earlierRevision === this) return new Set();
-    const isComparable = earlierRevision.lineage === this.lineage && earlierRevision.number <= this.number;
-    if (!isComparable || this.number - earlierRevision.number > this.steps.length) return undefined;
+    const hasSameLineage = earlierRevision.lineage === this.lineage && earlierRevision.number <= this.number;
+    if (!hasSameLineage || this.number - earlierRevision.number > this.steps.length) return undefined;
     const laterSteps = this.steps.filter(({ number }) => number > earlierRevision.number);
     if (laterSteps.some(({ hosts }) => hosts === undefined)) return undefined;
     return new Set(laterSteps.flatMap(({ hosts }) => hosts!));

@@ -19,7 +19,7 @@ export class SidecarIndex {
     this.allSidecars = sidecars;
     const groups = Map.groupBy(sidecars, (sidecar) => sidecar.namespace);
     this.sidecarsByNamespace = new Map(
-      [...groups].map(([namespace, sidecarsOfOne]) => [namespace, sidecarsOfNamespace(sidecarsOfOne)]),
+      [...groups].map(([namespace, namespaceSidecars]) => [namespace, sidecarsOfNamespace(namespaceSidecars)]),
     );
     this.rootNamespace = rootNamespace;
   }

@@ -17,7 +17,7 @@ import { precedenceOrderFor } from './virtual-service-order.ts';
 
 type Source = Config<VirtualService>;
 
-interface Exported {
+interface ExportedVirtualService {
   readonly config: Source;
   readonly exportTo: ReadonlySet<string>;
   /** Absent for a delegate, which has no hosts. */
@@ -25,19 +25,19 @@ interface Exported {
 }
 
 interface Bucket {
-  readonly items: readonly Exported[];
+  readonly items: readonly ExportedVirtualService[];
   readonly publicVirtualServices: readonly ResolvedVirtualService[];
   readonly namedHosts: ReadonlySet<string>;
   readonly visibleByNamespace: Map<string, readonly ResolvedVirtualService[]>;
   readonly previousVisible: ReadonlyMap<string, readonly ResolvedVirtualService[]>;
-  byNamespace?: ReadonlyMap<string, readonly Exported[]>;
-  byHost?: ReadonlyMap<string, readonly Exported[]>;
+  byNamespace?: ReadonlyMap<string, readonly ExportedVirtualService[]>;
+  byHost?: ReadonlyMap<string, readonly ExportedVirtualService[]>;
 }
 
 interface Parts {
   readonly sources: readonly Source[];
-  readonly exportedBySource: ReadonlyMap<Source, Exported>;
-  readonly delegates: ReadonlyMap<string, Exported>;
+  readonly exportedBySource: ReadonlyMap<Source, ExportedVirtualService>;
+  readonly delegates: ReadonlyMap<string, ExportedVirtualService>;
   readonly delegatingSources: ReadonlySet<Source>;
   readonly bucketsByGateway: ReadonlyMap<string, Bucket>;
   readonly shortNames: ReadonlyMap<Source, string>;
@@ -46,8 +46,8 @@ interface Parts {
 
 export class VirtualServiceIndex {
   private readonly sources: readonly Source[];
-  private readonly exportedBySource: ReadonlyMap<Source, Exported>;
-  private readonly delegates: ReadonlyMap<string, Exported>;
+  private readonly exportedBySource: ReadonlyMap<Source, ExportedVirtualService>;
+  private readonly delegates: ReadonlyMap<string, ExportedVirtualService>;
   private readonly delegatingSources: ReadonlySet<Source>;
   private readonly bucketsByGateway: ReadonlyMap<string, Bucket>;
   private servicesByOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
@@ -87,7 +87,7 @@ export class VirtualServiceIndex {
     const exportedBySource = new Map(previous?.exportedBySource);
     const delegates = new Map(previous?.delegates);
     const delegatingSources = new Set(previous?.delegatingSources);
-    const removedExports = new Set<Exported>();
+    const removedExports = new Set<ExportedVirtualService>();
     const changedDelegates = new Set<string>();
     for (const source of diff.removed) {
       const previousExported = exportedBySource.get(source)!;
@@ -100,7 +100,7 @@ export class VirtualServiceIndex {
     const withHosts: Source[] = [];
     for (const source of diff.added) {
       const exportTo = exportSet(source.namespace, source.spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh);
-      const exportedService: Exported = { config: resolveVirtualService(source, hostNames), exportTo };
+      const exportedService: ExportedVirtualService = { config: resolveVirtualService(source, hostNames), exportTo };
       exportedBySource.set(source, exportedService);
       yield;
       if (exportedService.config.spec.hosts.length > 0) {
@@ -114,7 +114,7 @@ export class VirtualServiceIndex {
     const recomputedSources = [...delegatingSources].filter((source) => {
       return exportedBySource.get(source)!.virtualService!.origins.some((key) => changedDelegates.has(idOf(key)));
     });
-    const addedExports: Exported[] = [];
+    const addedExports: ExportedVirtualService[] = [];
     for (const source of [...withHosts, ...recomputedSources]) {
       const { config, exportTo, virtualService: previousVirtualService } = exportedBySource.get(source)!;
       if (previousVirtualService !== undefined) removedExports.add(exportedBySource.get(source)!);
@@ -143,28 +143,29 @@ export class VirtualServiceIndex {
     const bucket = this.bucketsByGateway.get(gateway);
     if (bucket === undefined) return noServices;
     if (!bucket.namedHosts.has(namespace)) return bucket.publicVirtualServices;
-    let visible = bucket.visibleByNamespace.get(namespace);
-    if (visible === undefined) {
-      const current = virtualServicesFor(namespace, bucket.items);
+    let visibleServices = bucket.visibleByNamespace.get(namespace);
+    if (visibleServices === undefined) {
+      const currentServices = virtualServicesFor(namespace, bucket.items);
       const previousList = bucket.previousVisible.get(namespace);
-      visible = previousList !== undefined && sameItems(previousList, current) ? previousList : current;
-      bucket.visibleByNamespace.set(namespace, visible);
+      visibleServices =
+        previousList !== undefined && sameItems(previousList, currentServices) ? previousList : currentServices;
+      bucket.visibleByNamespace.set(namespace, visibleServices);
     }
-    return visible;
+    return visibleServices;
   }
 
   /** Returns the virtual services of {@link servicesFor} that overlap the imports, without visiting others. */
   importedServices(gateway: string, namespace: string, imports: HostImports): readonly ResolvedVirtualService[] {
     const bucket = this.bucketsByGateway.get(gateway);
     if (bucket === undefined) return noServices;
-    const candidates = new Set<Exported>();
+    const candidates = new Set<ExportedVirtualService>();
     for (const [sourceNamespace, hosts] of imports.hosts) {
       for (const item of candidatesOf(bucket, sourceNamespace, hosts)) candidates.add(item);
     }
-    const touchedExports = [...candidates].filter(({ config }) =>
+    const overlappingExports = [...candidates].filter(({ config }) =>
       config.spec.hosts.some((host) => imports.mayAffect(config.namespace, host)),
     );
-    return virtualServicesFor(namespace, touchedExports);
+    return virtualServicesFor(namespace, overlappingExports);
   }
 
   effectiveServices({ namespace, name }: ConfigKey): readonly ResolvedVirtualService[] {
@@ -203,8 +204,8 @@ function* changedNames(
 
 function* changedBuckets(
   previous: ReadonlyMap<string, Bucket>,
-  removedExports: ReadonlySet<Exported>,
-  addedExports: readonly Exported[],
+  removedExports: ReadonlySet<ExportedVirtualService>,
+  addedExports: readonly ExportedVirtualService[],
 ): Steps<Map<string, Bucket>> {
   const buckets = new Map(previous);
   const addedByGateway = groupByGateway(addedExports);
@@ -222,7 +223,7 @@ function* changedBuckets(
   return buckets;
 }
 
-function bucketOf(items: readonly Exported[], previous: Bucket | undefined): Bucket {
+function bucketOf(items: readonly ExportedVirtualService[], previous: Bucket | undefined): Bucket {
   const namedHosts = new Set<string>();
   const publicVirtualServices: ResolvedVirtualService[] = [];
   for (const { config, exportTo, virtualService } of items) {
@@ -240,7 +241,11 @@ function bucketOf(items: readonly Exported[], previous: Bucket | undefined): Buc
 }
 
 /** A superset of the objects that overlap hosts imported from a namespace. */
-function candidatesOf(bucket: Bucket, sourceNamespace: string, hosts: ReadonlySet<string>): Iterable<Exported> {
+function candidatesOf(
+  bucket: Bucket,
+  sourceNamespace: string,
+  hosts: ReadonlySet<string>,
+): Iterable<ExportedVirtualService> {
   if (sourceNamespace !== '*') {
     bucket.byNamespace ??= Map.groupBy(bucket.items, ({ config }) => config.namespace);
     return bucket.byNamespace.get(sourceNamespace) ?? [];
@@ -248,11 +253,13 @@ function candidatesOf(bucket: Bucket, sourceNamespace: string, hosts: ReadonlySe
   if ([...hosts].some(isWildcard)) return bucket.items;
   bucket.byHost ??= itemsByHost(bucket.items);
   const { byHost } = bucket;
-  return [...hosts].flatMap((host) => [...coveringKeys(host, byHost)].flatMap((covering) => byHost.get(covering)!));
+  return [...hosts].flatMap((host) =>
+    [...coveringKeys(host, byHost)].flatMap((coveringKey) => byHost.get(coveringKey)!),
+  );
 }
 
-function itemsByHost(items: readonly Exported[]): ReadonlyMap<string, readonly Exported[]> {
-  const exportsByHost = new Map<string, Exported[]>();
+function itemsByHost(items: readonly ExportedVirtualService[]): ReadonlyMap<string, readonly ExportedVirtualService[]> {
+  const exportsByHost = new Map<string, ExportedVirtualService[]>();
   for (const item of items) {
     for (const host of item.config.spec.hosts) {
       const hostItems = exportsByHost.get(host);
@@ -263,7 +270,9 @@ function itemsByHost(items: readonly Exported[]): ReadonlyMap<string, readonly E
   return exportsByHost;
 }
 
-function groupByOrigin(items: Iterable<Exported>): ReadonlyMap<string, readonly ResolvedVirtualService[]> {
+function groupByOrigin(
+  items: Iterable<ExportedVirtualService>,
+): ReadonlyMap<string, readonly ResolvedVirtualService[]> {
   const servicesByName = new Map<string, ResolvedVirtualService[]>();
   for (const { virtualService } of items) {
     for (const origin of virtualService?.origins ?? []) {
@@ -275,19 +284,22 @@ function groupByOrigin(items: Iterable<Exported>): ReadonlyMap<string, readonly 
   return servicesByName;
 }
 
-function isVisible({ config, exportTo }: Exported, namespace: string): boolean {
+function isVisible({ config, exportTo }: ExportedVirtualService, namespace: string): boolean {
   return isExportedTo(exportTo, config.namespace, namespace);
 }
 
 const noServices: readonly ResolvedVirtualService[] = [];
 
-function virtualServicesFor(namespace: string, items: readonly Exported[]): readonly ResolvedVirtualService[] {
+function virtualServicesFor(
+  namespace: string,
+  items: readonly ExportedVirtualService[],
+): readonly ResolvedVirtualService[] {
   const visibleItems = items.filter((item) => isVisible(item, namespace));
   return visibleItems.map(({ virtualService }) => virtualService!).sort(precedenceOrderFor(namespace));
 }
 
-function groupByGateway(items: Iterable<Exported>): Map<string, Exported[]> {
-  const groups = new Map<string, Exported[]>();
+function groupByGateway(items: Iterable<ExportedVirtualService>): Map<string, ExportedVirtualService[]> {
+  const groups = new Map<string, ExportedVirtualService[]>();
   for (const item of items) {
     for (const gateway of new Set(item.config.spec.gateways)) {
       const group = groups.get(gateway);
@@ -298,7 +310,7 @@ function groupByGateway(items: Iterable<Exported>): Map<string, Exported[]> {
   return groups;
 }
 
-function compareConfigAge(a: Exported, b: Exported): number {
+function compareConfigAge(a: ExportedVirtualService, b: ExportedVirtualService): number {
   return compareAge(a.config, b.config);
 }
 
@@ -310,15 +322,15 @@ function idOf({ namespace, name }: Pick<ConfigKey, 'namespace' | 'name'>): strin
 function withDelegates(
   config: Source,
   exportTo: ReadonlySet<string>,
-  delegates: ReadonlyMap<string, Exported>,
+  delegates: ReadonlyMap<string, ExportedVirtualService>,
 ): ResolvedVirtualService {
-  const ownKey = configKeyOf(config);
-  if (!config.spec.http?.some((route) => route.delegate !== undefined)) return { config, exportTo, origins: [ownKey] };
-  const origins: ConfigKey[] = [ownKey];
+  const rootKey = configKeyOf(config);
+  if (!config.spec.http?.some((route) => route.delegate !== undefined)) return { config, exportTo, origins: [rootKey] };
+  const origins: ConfigKey[] = [rootKey];
   const http: HttpRoute[] = [];
   const httpOrigins: (readonly Origin[])[] = [];
   for (const [rootIndex, root] of config.spec.http.entries()) {
-    const ruleOrigin: Origin = { key: ownKey, path: ['spec', 'http', rootIndex] };
+    const ruleOrigin: Origin = { key: rootKey, path: ['spec', 'http', rootIndex] };
     if (root.delegate === undefined) {
       http.push(root);
       httpOrigins.push([ruleOrigin]);

@@ -9,10 +9,10 @@ import type { ResolvedVirtualService } from './resolved-rules.ts';
 export function precedenceOrderFor(
   namespace: string,
 ): (a: ResolvedVirtualService, b: ResolvedVirtualService) => number {
-  return (a, b) => rankFor(a, namespace) - rankFor(b, namespace) || compareAge(a.config, b.config);
+  return (a, b) => exportRank(a, namespace) - exportRank(b, namespace) || compareAge(a.config, b.config);
 }
 
-function rankFor({ config, exportTo }: ResolvedVirtualService, namespace: string): number {
+function exportRank({ config, exportTo }: ResolvedVirtualService, namespace: string): number {
   if (isPublic(exportTo)) return 2;
   return config.namespace === namespace ? 0 : 1;
 }

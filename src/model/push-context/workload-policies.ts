@@ -85,10 +85,10 @@ export class WorkloadPolicyIndex {
 
   /** A workload's own Sidecar replaces a wider one, and thereby the placeholder for a rejected wider one. */
   private omitReplaced(lists: PolicyLists, workload: WorkloadSubject): PolicyLists {
-    const { authorizationPolicies: all } = lists;
-    if (this.sidecars === undefined || !all.some(isSidecarPolicy)) return lists;
+    const { authorizationPolicies: allPolicies } = lists;
+    if (this.sidecars === undefined || !allPolicies.some(isSidecarPolicy)) return lists;
     const sidecar = this.sidecars.sidecarFor(workload);
-    const remainingPolicies = all.filter(
+    const remainingPolicies = allPolicies.filter(
       (policy) => !isSidecarPolicy(policy) || mayHaveApplied(policy, workload, sidecar),
     );
     return { ...lists, authorizationPolicies: remainingPolicies };
@@ -143,11 +143,11 @@ function mayHaveApplied(
   // The object's namespace could not be read.
   if (namespace === '') return true;
   const isScopeKnown = standsFor?.isScopeKnown !== false;
-  const selects = isScopeKnown && spec.selector !== undefined;
-  if (namespace !== configNamespace) return !selects && appliedSidecar?.namespace !== configNamespace;
+  const usesSelector = isScopeKnown && spec.selector !== undefined;
+  if (namespace !== configNamespace) return !usesSelector && appliedSidecar?.namespace !== configNamespace;
   return (
     !isScopeKnown ||
-    selects ||
+    usesSelector ||
     !(appliedSidecar?.namespace === configNamespace && appliedSidecar.spec.workloadSelector !== undefined)
   );
 }
@@ -160,9 +160,9 @@ const internedPolicies = new WeakValues<WorkloadPolicies>();
 let lastId = 0;
 
 function internPolicies(lists: PolicyLists): WorkloadPolicies {
-  const all = Object.values(lists) as (readonly Config[])[];
-  if (all.every((list) => list.length === 0)) return noPolicies;
-  const text = all.map(identityText).join(';');
+  const allLists = Object.values(lists) as (readonly Config[])[];
+  if (allLists.every((list) => list.length === 0)) return noPolicies;
+  const text = allLists.map(identityText).join(';');
   const internedEntry = internedPolicies.get(text);
   if (internedEntry !== undefined) return internedEntry;
   const policies = { id: `p${++lastId}`, ...lists };

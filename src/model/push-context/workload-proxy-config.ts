@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import type { ProxyConfigObject } from '../kinds/extensions/proxy-config-object.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
 import { mergeProxyConfig, type ProxyConfig } from '../mesh/proxy-config.ts';
-import { isSelected } from '../services/label-match.ts';
+import { matchesSelector } from '../services/label-match.ts';
 
 export interface ProxyConfigWorkload {
   readonly namespace: string;
@@ -27,13 +27,15 @@ export function proxyConfigFor(
   { namespace, labels, annotation = {} }: ProxyConfigWorkload,
 ): WorkloadProxyConfig {
   const { rootNamespace, defaultConfig } = mesh;
-  const unselectedConfig = (namespaceName: string): Config<ProxyConfigObject> | undefined =>
+  const configWithoutSelector = (namespaceName: string): Config<ProxyConfigObject> | undefined =>
     objects.find((proxyConfig) => proxyConfig.namespace === namespaceName && !hasSelector(proxyConfig));
-  const meshObject = unselectedConfig(rootNamespace);
-  const namespaceObject = namespace === rootNamespace ? undefined : unselectedConfig(namespace);
+  const meshObject = configWithoutSelector(rootNamespace);
+  const namespaceObject = namespace === rootNamespace ? undefined : configWithoutSelector(namespace);
   const workloadObject = objects.find(
     (proxyConfig) =>
-      proxyConfig.namespace === namespace && hasSelector(proxyConfig) && isSelected(proxyConfig.spec.selector!, labels),
+      proxyConfig.namespace === namespace &&
+      hasSelector(proxyConfig) &&
+      matchesSelector(proxyConfig.spec.selector!, labels),
   );
   const layers = [partOf(meshObject), partOf(namespaceObject), annotation, partOf(workloadObject)];
   return {

@@ -69,11 +69,13 @@ function objectSchema(fields: readonly FieldDescription[], path: string): Struct
     return [name, refusesNull ? { ...schema, nullable: true } : schema];
   });
   const aliases = fields.flatMap(({ aliasOf }) => aliasOf ?? []);
-  const required = fields.filter((field) => field.isRequired && !aliases.includes(field.name)).map(({ name }) => name);
+  const requiredFields = fields
+    .filter((field) => field.isRequired && !aliases.includes(field.name))
+    .map(({ name }) => name);
   return {
     type: 'object',
     properties: Object.fromEntries(properties.sort(([one], [other]) => (one < other ? -1 : 1))),
-    ...(required.length > 0 && { required }),
+    ...(requiredFields.length > 0 && { required: requiredFields }),
   };
 }
 
@@ -81,17 +83,18 @@ function narrowSchema(
   schema: StructuralSchema,
   { rules, allOf = [], required, ...otherRules }: SchemaValidation,
 ): StructuralSchema {
-  const isNested = (key: string): boolean => key === 'properties' || key === 'items' || key === 'additionalProperties';
+  const isNestedSchemaKey = (key: string): boolean =>
+    key === 'properties' || key === 'items' || key === 'additionalProperties';
   const entries = Object.entries(otherRules);
-  const siblingEntries = entries.filter(([key]) => Object.hasOwn(schema, key) || isNested(key));
-  const ownEntries = entries.filter((entry) => !siblingEntries.includes(entry));
-  const all = [...(schema.allOf ?? []), ...allOf, ...siblingEntries.map(([key, value]) => ({ [key]: value }))];
+  const siblingEntries = entries.filter(([key]) => Object.hasOwn(schema, key) || isNestedSchemaKey(key));
+  const directEntries = entries.filter((entry) => !siblingEntries.includes(entry));
+  const allSchemas = [...(schema.allOf ?? []), ...allOf, ...siblingEntries.map(([key, value]) => ({ [key]: value }))];
   const validations = [...(schema['x-kubernetes-validations'] ?? []), ...(rules ?? [])];
   return {
     ...schema,
-    ...Object.fromEntries(ownEntries),
+    ...Object.fromEntries(directEntries),
     ...(required && { required: [...new Set([...(schema.required ?? []), ...required])] }),
-    ...(all.length > 0 && { allOf: all }),
+    ...(allSchemas.length > 0 && { allOf: allSchemas }),
     ...(validations.length > 0 && { 'x-kubernetes-validations': validations }),
   };
 }

@@ -14,9 +14,9 @@ export interface AllocatedAddresses {
 
 /** Excludes the slot before each 255th address, because its address would end in `.0`. */
 const slotCount = 256 * 254;
-const otherSlots = slotCount - 1;
+const probeCount = slotCount - 1;
 const stepModulus = 65_011;
-const maxTries = 1_000;
+const maxAttempts = 1_000;
 
 /**
  * Names without a free slot get no address. The result is equal in all replicas.
@@ -34,7 +34,7 @@ export class AddressAllocation {
   /** 1 for each occupied slot that another name hashes to. */
   #contestedSlots = new Uint8Array(slotCount);
   /** Whether addresses may depend on all names, because some names occurred several times or were displaced. */
-  #isEntangled = false;
+  #hasContestedSlots = false;
   #version = 0;
 
   get(name: string): AllocatedAddresses | undefined {
@@ -56,25 +56,25 @@ export class AddressAllocation {
    * @returns false, without any change, if the result depends on the order
    */
   change(removedServices: ReadonlySet<string>, addedServices: ReadonlySet<string>): boolean {
-    if (this.#isEntangled) return false;
-    const freed = new Set<number>();
+    if (this.#hasContestedSlots) return false;
+    const freedSlots = new Set<number>();
     const removedNames = [...removedServices].filter((name) => !addedServices.has(name));
     for (const name of removedNames) {
       const allocatedAddress = this.#addresses.get(name);
       if (allocatedAddress === undefined || this.#contestedSlots[allocatedAddress.slot] === 1) return false;
-      freed.add(allocatedAddress.slot);
+      freedSlots.add(allocatedAddress.slot);
     }
     const allocatedBySlot = new Map<number, AllocatedSlot & { readonly name: string }>();
     for (const name of addedServices) {
       if (removedServices.has(name)) continue;
       const hash = fnv1a(name);
       const slot = hash % slotCount;
-      const isSlotTaken = (this.#takenSlots[slot] === 1 && !freed.has(slot)) || allocatedBySlot.has(slot);
+      const isSlotTaken = (this.#takenSlots[slot] === 1 && !freedSlots.has(slot)) || allocatedBySlot.has(slot);
       if (isSlotTaken || !isUsable(slot) || this.#addresses.has(name)) return false;
       allocatedBySlot.set(slot, { ...addressesOf(slot), slot, hash, name });
     }
     for (const name of removedNames) this.#addresses.delete(name);
-    for (const slot of freed) this.#takenSlots[slot] = 0;
+    for (const slot of freedSlots) this.#takenSlots[slot] = 0;
     for (const [slot, { name, ...addresses }] of allocatedBySlot) {
       this.#addresses.set(name, addresses);
       this.#takenSlots[slot] = 1;
@@ -87,24 +87,24 @@ export class AddressAllocation {
     const contestedSlots = new Uint8Array(slotCount);
     const addresses = new Map<string, AllocatedSlot>();
     const search = { next: 0, isUsed: false };
-    let isEntangled = false;
+    let hasContestedSlots = false;
     for (const [index, name] of names.entries()) {
       const allocatedAddress = this.#addresses.get(name);
       const hash = allocatedAddress?.hash ?? fnv1a(name);
       const slot = freeSlot(hash, takenSlots, contestedSlots, search);
       const previousAddress = addresses.get(name);
-      isEntangled ||= slot === undefined || previousAddress !== undefined || search.isUsed;
+      hasContestedSlots ||= slot === undefined || previousAddress !== undefined || search.isUsed;
       if (slot === undefined) break;
       takenSlots[slot] = 1;
       if (previousAddress === undefined || slot < previousAddress.slot) {
         addresses.set(name, allocatedAddress?.slot === slot ? allocatedAddress : { ...addressesOf(slot), slot, hash });
       }
-      if (index % namesAtATime === namesAtATime - 1) yield;
+      if (index % namesPerStep === namesPerStep - 1) yield;
     }
     this.#addresses = addresses;
     this.#takenSlots = takenSlots;
     this.#contestedSlots = contestedSlots;
-    this.#isEntangled = isEntangled;
+    this.#hasContestedSlots = hasContestedSlots;
     this.#version++;
   }
 }
@@ -118,7 +118,7 @@ export function firstSlot(name: string): number {
   return fnv1a(name) % slotCount;
 }
 
-const namesAtATime = 64;
+const namesPerStep = 64;
 
 /** @param contestedSlots set to 1 for each occupied slot that the name hashes to */
 function freeSlot(
@@ -132,11 +132,11 @@ function freeSlot(
     contestedSlots[slot] = 1;
     return false;
   };
-  const first = hash % slotCount;
-  if (isFree(first)) return first;
+  const initialSlot = hash % slotCount;
+  if (isFree(initialSlot)) return initialSlot;
   const step = stepModulus - (hash % stepModulus);
-  for (let tries = 1; tries <= maxTries; tries++) {
-    const slot = ((hash + tries * step) >>> 0) % otherSlots;
+  for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+    const slot = ((hash + attempt * step) >>> 0) % probeCount;
     if (isFree(slot)) return slot;
   }
   search.isUsed = true;

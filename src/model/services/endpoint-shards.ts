@@ -86,9 +86,9 @@ export class EndpointShards {
       if (previous.length === 0) return 'none';
       const remainingEntry = omitShard(entry!, key);
       // The security mode does not matter without endpoints; it is compared when the next endpoint is added.
-      const isLast = remainingEntry.orderedShards.length === 0;
-      this.#put(service, isLast ? { ...remainingEntry, previousSecurity: entry!.security } : remainingEntry);
-      return isLast || remainingEntry.security === entry!.security ? 'incremental' : 'full';
+      const isLastShard = remainingEntry.orderedShards.length === 0;
+      this.#put(service, isLastShard ? { ...remainingEntry, previousSecurity: entry!.security } : remainingEntry);
+      return isLastShard || remainingEntry.security === entry!.security ? 'incremental' : 'full';
     }
     const next = withShard(entry ?? noShards, { key, endpoints });
     const hasChanged = entry === undefined || this.#areDifferent(previous, endpoints);
@@ -103,7 +103,7 @@ export class EndpointShards {
     if (entry === undefined) return;
     const remainingEntry = omitShard(entry, key);
     if (remainingEntry.orderedShards.length > 0) this.#put(service, remainingEntry);
-    else this.#drop(service, entry);
+    else this.#removeEntry(service, entry);
   }
 
   removeShard(key: ShardKey): readonly ServiceName[] {
@@ -111,10 +111,11 @@ export class EndpointShards {
   }
 
   /** Removes a registry's shard of all services that `keep` rejects. Returns these services. */
-  pruneShard(key: ShardKey, isKept: (service: ServiceName) => boolean): readonly ServiceName[] {
+  pruneShard(key: ShardKey, shouldKeep: (service: ServiceName) => boolean): readonly ServiceName[] {
     const lostServices: ServiceName[] = [];
     for (const { hostname, namespace, shards } of this.services()) {
-      if (shards.has(shardText(key)) && !isKept({ hostname, namespace })) lostServices.push({ hostname, namespace });
+      if (shards.has(shardText(key)) && !shouldKeep({ hostname, namespace }))
+        lostServices.push({ hostname, namespace });
     }
     for (const service of lostServices) this.deleteService(key, service);
     return lostServices;
@@ -137,13 +138,15 @@ export class EndpointShards {
       const id = endpointId(endpoint);
       const previousEndpoint = previousById.get(id);
       previousById.delete(id);
-      if (previousEndpoint === undefined ? this.#isSent(endpoint) : !sameEndpoint(previousEndpoint, endpoint))
+      if (
+        previousEndpoint === undefined ? this.#isVisibleToProxies(endpoint) : !sameEndpoint(previousEndpoint, endpoint)
+      )
         return true;
     }
     return previousById.size > 0;
   }
 
-  #isSent(endpoint: Endpoint): boolean {
+  #isVisibleToProxies(endpoint: Endpoint): boolean {
     return endpoint.health !== 'unhealthy' || this.#options.sendUnhealthy === true;
   }
 
@@ -160,7 +163,7 @@ export class EndpointShards {
     this.#index = this.#index.with(hostname, lists.with(namespace, entry.joinedEndpoints));
   }
 
-  #drop({ hostname, namespace }: ServiceName, entry: ShardEntry): void {
+  #removeEntry({ hostname, namespace }: ServiceName, entry: ShardEntry): void {
     this.#count -= entry.joinedEndpoints.length;
     const entries = this.#entries.get(hostname)!.withoutKey(namespace);
     const lists = this.#index.get(hostname)!.withoutKey(namespace);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isSelected, LabelIndex, SelectorIndex } from './label-match.ts';
+import { LabelIndex, matchesSelector, SelectorIndex } from './label-match.ts';
 
 const labels = fc.dictionary(fc.constantFrom('a', 'b'), fc.constantFrom('1', '2'));
 const id = fc.integer({ min: 0, max: 5 }).map(String);
@@ -13,12 +13,12 @@ describe('LabelIndex', () => {
         const index = new LabelIndex<{ id: string; labels: Record<string, string> }>();
         const model = new Map<string, { id: string; labels: Record<string, string> }>();
         for (const item of steps) {
-          if (item.labels === null) index.drop(item.id);
+          if (item.labels === null) index.remove(item.id);
           else index.put(item.id, { id: item.id, labels: item.labels });
           if (item.labels === null) model.delete(item.id);
           else model.set(item.id, { id: item.id, labels: item.labels });
         }
-        const expected = [...model.values()].filter((item) => isSelected(selector, item.labels));
+        const expected = [...model.values()].filter((item) => matchesSelector(selector, item.labels));
         expect(
           index
             .selectedBy(selector)
@@ -71,7 +71,7 @@ describe('SelectorIndex', () => {
               .map(({ item }) => item)
               .toSorted();
           const expected = [...items.keys()].filter(
-            (item) => items[item]!.namespace === queried && isSelected(items[item]!.selector, drawnLabels),
+            (item) => items[item]!.namespace === queried && matchesSelector(items[item]!.selector, drawnLabels),
           );
           expect(matchingItems()).toEqual(expected);
           for (const item of expected)

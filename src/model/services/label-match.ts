@@ -4,7 +4,7 @@ import { PersistentMap } from '../collections/persistent-map.ts';
 type Labels = Readonly<Record<string, string>>;
 
 /** An empty selector matches everything. */
-export function isSelected(selector: Labels, labels: Labels): boolean {
+export function matchesSelector(selector: Labels, labels: Labels): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
 
@@ -14,7 +14,7 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
   private readonly itemsByLabel = new Map<string, Map<string, T>>();
 
   put(id: string, item: T): void {
-    this.drop(id);
+    this.remove(id);
     this.itemsById.set(id, item);
     for (const text of labelTexts(item.labels)) {
       const bucket = this.itemsByLabel.get(text);
@@ -23,7 +23,7 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
     }
   }
 
-  drop(id: string): void {
+  remove(id: string): void {
     const item = this.itemsById.get(id);
     if (item === undefined) return;
     this.itemsById.delete(id);
@@ -39,14 +39,14 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
   }
 
   selectedBy(selector: Labels): readonly T[] {
-    return [...this.candidates(selector).values()].filter((item) => isSelected(selector, item.labels));
+    return [...this.candidates(selector).values()].filter((item) => matchesSelector(selector, item.labels));
   }
 
   /** Takes constant time for a selector with at most one label. */
   selectsAny(selector: Labels): boolean {
     const candidates = this.candidates(selector);
     if (Object.keys(selector).length < 2) return candidates.size > 0;
-    for (const { labels } of candidates.values()) if (isSelected(selector, labels)) return true;
+    for (const { labels } of candidates.values()) if (matchesSelector(selector, labels)) return true;
     return false;
   }
 
@@ -69,20 +69,20 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
 interface SelectorItem<T> {
   readonly item: T;
   readonly selector: Labels;
-  readonly order: number;
+  readonly itemIndex: number;
 }
 
 /** A list of items with selectors, which checks only items that name one of the given labels. */
 export class SelectingList<T> {
-  readonly #forAll: readonly SelectorItem<T>[];
-  readonly #forAllItems: readonly T[];
+  readonly #unselectiveItems: readonly SelectorItem<T>[];
+  readonly #unselectiveItemList: readonly T[];
   /** Items by the rarest label of their selector, because it excludes most other items. */
   readonly #itemsByLabel: ReadonlyMap<string, readonly SelectorItem<T>[]>;
   readonly #matchesByLabels = memoizeByObject((labels: Labels) => this.#find(labels));
 
   /** @param selectorOf empty labels or `undefined` select everything */
   constructor(items: readonly T[], selectorOf: (item: T) => Labels | undefined) {
-    const indexedItems = items.map((item, itemIndex) => ({ item, selector: selectorOf(item) ?? {}, order: itemIndex }));
+    const indexedItems = items.map((item, itemIndex) => ({ item, selector: selectorOf(item) ?? {}, itemIndex }));
     const counts = new Map<string, number>();
     for (const { selector } of indexedItems) {
       for (const text of labelTexts(selector)) counts.set(text, (counts.get(text) ?? 0) + 1);
@@ -94,8 +94,8 @@ export class SelectingList<T> {
         undefined,
       );
     const groups = Map.groupBy(indexedItems, ({ selector }) => rarestLabel(selector));
-    this.#forAll = groups.get(undefined) ?? [];
-    this.#forAllItems = this.#forAll.map(({ item }) => item);
+    this.#unselectiveItems = groups.get(undefined) ?? [];
+    this.#unselectiveItemList = this.#unselectiveItems.map(({ item }) => item);
     groups.delete(undefined);
     this.#itemsByLabel = groups as ReadonlyMap<string, readonly SelectorItem<T>[]>;
   }
@@ -107,9 +107,11 @@ export class SelectingList<T> {
   #find(labels: Labels): readonly T[] {
     const labelledItems =
       this.#itemsByLabel.size === 0 ? [] : labelTexts(labels).flatMap((text) => this.#itemsByLabel.get(text) ?? []);
-    const matchingItems = labelledItems.filter(({ selector }) => isSelected(selector, labels));
-    if (matchingItems.length === 0) return this.#forAllItems;
-    return [...this.#forAll, ...matchingItems].sort((a, b) => a.order - b.order).map(({ item }) => item);
+    const matchingItems = labelledItems.filter(({ selector }) => matchesSelector(selector, labels));
+    if (matchingItems.length === 0) return this.#unselectiveItemList;
+    return [...this.#unselectiveItems, ...matchingItems]
+      .sort((a, b) => a.itemIndex - b.itemIndex)
+      .map(({ item }) => item);
   }
 }
 
@@ -131,7 +133,7 @@ export class SelectorIndex<T> {
 
   withoutItem(namespace: string, { id, selector }: Pick<SelectingItem<T>, 'id' | 'selector'>): SelectorIndex<T> {
     const bucket = bucketOf(namespace, selector);
-    const remainingSelectors = (this.buckets.get(bucket) ?? []).filter((other) => other.id !== id);
+    const remainingSelectors = (this.buckets.get(bucket) ?? []).filter((selectorItem) => selectorItem.id !== id);
     return new SelectorIndex(
       remainingSelectors.length === 0 ? this.buckets.withoutKey(bucket) : this.buckets.with(bucket, remainingSelectors),
     );
@@ -151,7 +153,7 @@ export class SelectorIndex<T> {
     const buckets = [bucketOf(namespace, {}), ...labelTexts(labels).map((text) => `${namespace}|${text}`)];
     return buckets
       .flatMap((bucket) => this.buckets.get(bucket) ?? [])
-      .filter(({ selector }) => isSelected(selector, labels));
+      .filter(({ selector }) => matchesSelector(selector, labels));
   }
 }
 

@@ -19,8 +19,8 @@ export function mergeServices(registries: readonly RegistryServices[]): readonly
         continue;
       }
       const id = `${service.namespace}/${service.hostname}`;
-      const first = mergedByHost.get(id);
-      mergedByHost.set(id, first === undefined ? service : mergeClusters(first, service));
+      const existingService = mergedByHost.get(id);
+      mergedByHost.set(id, existingService === undefined ? service : mergeClusters(existingService, service));
     }
   }
   return [...mergedByHost.values(), ...otherServices];

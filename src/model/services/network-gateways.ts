@@ -65,20 +65,20 @@ export class NetworkGateways {
 
   /** @param gateways whose addresses are resolved */
   constructor(gateways: readonly NetworkGateway[]) {
-    const unique = new Map(gateways.map((gateway) => [idOf(gateway), gateway]));
-    this.allGateways = [...unique.values()].sort(compareByAddress);
+    const gatewayById = new Map(gateways.map((gateway) => [idOf(gateway), gateway]));
+    this.allGateways = [...gatewayById.values()].sort(compareByAddress);
     this.#gatewaysByNetwork = Map.groupBy(this.allGateways, ({ network }) => network);
   }
 
   /** Gateways of the workload's cluster are preferred over the others of its network. */
   gatewaysTo(network: string, cluster: string): readonly NetworkGateway[] {
-    const all = this.#gatewaysByNetwork.get(network) ?? [];
-    const clusterGateways = all.filter((gateway) => gateway.cluster === cluster);
-    return clusterGateways.length > 0 ? clusterGateways : all;
+    const allGateways = this.#gatewaysByNetwork.get(network) ?? [];
+    const clusterGateways = allGateways.filter((gateway) => gateway.cluster === cluster);
+    return clusterGateways.length > 0 ? clusterGateways : allGateways;
   }
 
-  isEqualTo(other: NetworkGateways): boolean {
-    return this.allGateways.map(idOf).join() === other.allGateways.map(idOf).join();
+  isEqualTo(otherGateways: NetworkGateways): boolean {
+    return this.allGateways.map(idOf).join() === otherGateways.allGateways.map(idOf).join();
   }
 }
 

@@ -102,11 +102,11 @@ export class AddressBook {
     const refs = Map.groupBy(current, ({ address }) => address);
     const previousByAddress = Map.groupBy(previousEndpoints, ({ address }) => address);
     for (const address of new Set([...previousByAddress.keys(), ...refs.keys()])) {
-      const [previous, now] = [previousByAddress.get(address), refs.get(address)];
-      if (previous !== undefined && now !== undefined && sameItems(previous, now)) continue;
+      const [previous, currentRef] = [previousByAddress.get(address), refs.get(address)];
+      if (previous !== undefined && currentRef !== undefined && sameItems(previous, currentRef)) continue;
       const key = addressIn(namespace, address);
       const servedTargets = changedTargets.get(key) ?? this.targetsByAddress.get(key) ?? PersistentMap.empty();
-      const targets = now?.map(({ servicePortName, port }) => ({
+      const targets = currentRef?.map(({ servicePortName, port }) => ({
         hostname,
         portName: servicePortName,
         targetPort: port,

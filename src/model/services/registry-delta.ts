@@ -37,11 +37,11 @@ export function endpointEffect(services: readonly Service[]): EndpointEffect {
   if (services.length > 0 && services.every(({ exportTo }) => exportTo.has('~') && exportTo.size === 1))
     return 'nothing';
   if (services.every(({ resolution }) => resolution === 'ClientSideLB')) return 'endpoints';
-  const headless = services.every(
+  const isHeadless = services.every(
     ({ resolution, registry }) => resolution === 'Passthrough' && registry === 'Kubernetes',
   );
   const http = services.every(({ ports }) => ports.every(({ protocol }) => isHttp(protocol)));
-  return headless && http ? 'names' : 'service';
+  return isHeadless && http ? 'names' : 'service';
 }
 
 export function reuseServices(current: readonly Service[], previous: readonly Service[]): readonly Service[] {

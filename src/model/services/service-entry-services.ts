@@ -91,8 +91,8 @@ export function endpointsOfEntry(
     isResolvedByName(spec) && (spec.endpoints?.length ?? 0) === 0 && spec.workloadSelector === undefined;
   if (isOwnEndpoint) return new Map(spec.hosts.map((host) => [host, hostEndpoints(entry, host, options)]));
   const inline = (spec.endpoints ?? []).map((endpoint) => workloadOf(entry, endpoint, { name: '' }, options));
-  const all = [...inline, ...selectedWorkloads].flatMap((workload) => portEndpoints(entry, workload));
-  return new Map(spec.hosts.map((host) => [host, all]));
+  const allEndpoints = [...inline, ...selectedWorkloads].flatMap((workload) => portEndpoints(entry, workload));
+  return new Map(spec.hosts.map((host) => [host, allEndpoints]));
 }
 
 function isResolvedByName(spec: ServiceEntry): boolean {

@@ -37,14 +37,14 @@ it('an updated ServiceIndex lists the same services as a new one after any chang
       for (const { come, go, asks } of steps) {
         for (const namespace of asks) {
           index.visibleTo(namespace);
-          index.resolvedFor(namespace);
+          index.servicesResolvedFor(namespace);
         }
         services = [...services.filter((_, position) => !go.includes(position)), ...come].sort(compareServiceAge);
         index = runToEnd(ServiceIndex.buildInSteps(services, index));
         const rebuilt = runToEnd(ServiceIndex.buildInSteps(services));
         for (const namespace of asks) {
           expect(index.visibleTo(namespace)).toEqual(rebuilt.visibleTo(namespace));
-          expect(index.resolvedFor(namespace)).toEqual(rebuilt.resolvedFor(namespace));
+          expect(index.servicesResolvedFor(namespace)).toEqual(rebuilt.servicesResolvedFor(namespace));
         }
       }
     }),

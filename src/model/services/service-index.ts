@@ -43,7 +43,7 @@ export class ServiceIndex {
     const { removed, added } = listDiff(previous?.services ?? [], services);
     const removedServices = new Set(removed);
     const servicesByHost = new Map(previous?.byHost);
-    const special = new Set(previous?.specialHosts);
+    const specialHosts = new Set(previous?.specialHosts);
     const exceptions = new EditedSets(previous?.exceptions);
     const addedByHost = Map.groupBy(added, (service) => service.hostname);
     yield;
@@ -51,26 +51,26 @@ export class ServiceIndex {
       const previousOfHost = servicesByHost.get(host) ?? [];
       const keptHostServices = previousOfHost.filter((service) => !removedServices.has(service));
       const addedServices = addedByHost.get(host) ?? [];
-      const isMixed = keptHostServices.length > 0 && addedServices.length > 0;
-      const now = isMixed
+      const hasKeptAndAdded = keptHostServices.length > 0 && addedServices.length > 0;
+      const currentOfHost = hasKeptAndAdded
         ? services.filter(({ hostname }) => hostname === host)
         : [...keptHostServices, ...addedServices];
       for (const namespace of namesIn(previousOfHost)) exceptions.delete(namespace, host);
-      for (const namespace of namesIn(now)) exceptions.add(namespace, host);
-      if (isSpecial(now)) special.add(host);
-      else special.delete(host);
-      if (now.length === 0) servicesByHost.delete(host);
-      else servicesByHost.set(host, now);
+      for (const namespace of namesIn(currentOfHost)) exceptions.add(namespace, host);
+      if (isNamespaceDependent(currentOfHost)) specialHosts.add(host);
+      else specialHosts.delete(host);
+      if (currentOfHost.length === 0) servicesByHost.delete(host);
+      else servicesByHost.set(host, currentOfHost);
       yield;
     }
     const edit = previous && editOf([...removed, ...added], previous.byHost, servicesByHost);
-    const touchedNamespaces = new Set([...removed, ...added].map(({ namespace }) => namespace));
-    const servicesByNamespace = editedLists(previous?.byNamespace, touchedNamespaces, edit, services);
+    const changedNamespaces = new Set([...removed, ...added].map(({ namespace }) => namespace));
+    const servicesByNamespace = editedLists(previous?.byNamespace, changedNamespaces, edit, services);
     return new ServiceIndex(
       {
         services,
         byHost: servicesByHost,
-        specialHosts: special,
+        specialHosts: specialHosts,
         exceptions: exceptions.sets,
         byNamespace: servicesByNamespace,
       },
@@ -81,7 +81,7 @@ export class ServiceIndex {
 
   visibleTo(namespace: string): readonly Service[] {
     return this.visibleLists.listOf(
-      this.viewOf(namespace),
+      this.viewKeyOf(namespace),
       this.serviceSelection((view) => {
         return (service) => isExportedTo(service.exportTo, service.namespace, view);
       }),
@@ -89,21 +89,25 @@ export class ServiceIndex {
   }
 
   /** A host that several namespaces define resolves to the services of one. */
-  resolvedFor(namespace: string): readonly Service[] {
+  servicesResolvedFor(namespace: string): readonly Service[] {
     return this.resolvedLists.listOf(
-      this.viewOf(namespace),
+      this.viewKeyOf(namespace),
       this.serviceSelection((view) => {
-        const owners = new Map<string, string | undefined>();
+        const namespaceByHost = new Map<string, string | undefined>();
         return (service) => {
           const { hostname } = service;
-          if (!owners.has(hostname)) owners.set(hostname, this.meaningOf(hostname, view)?.namespace);
-          return owners.get(hostname) === service.namespace && isExportedTo(service.exportTo, service.namespace, view);
+          if (!namespaceByHost.has(hostname))
+            namespaceByHost.set(hostname, this.resolveHost(hostname, view)?.namespace);
+          return (
+            namespaceByHost.get(hostname) === service.namespace &&
+            isExportedTo(service.exportTo, service.namespace, view)
+          );
         };
       }),
     );
   }
 
-  definedIn(namespace: string): readonly Service[] {
+  servicesDefinedIn(namespace: string): readonly Service[] {
     return this.byNamespace.get(namespace) ?? [];
   }
 
@@ -115,7 +119,7 @@ export class ServiceIndex {
     return this.servicesOfHost(hostname).filter((service) => service.namespace === namespace);
   }
 
-  meaningOf(hostname: string, clientNamespace: string): Service | undefined {
+  resolveHost(hostname: string, clientNamespace: string): Service | undefined {
     let bestService: Service | undefined;
     for (const service of this.servicesOfHost(hostname)) {
       if (!isExportedTo(service.exportTo, service.namespace, clientNamespace)) continue;
@@ -125,7 +129,7 @@ export class ServiceIndex {
   }
 
   /** Returns a namespace with an equivalent view: the same namespace, or the public view. */
-  private viewOf(namespace: string): string {
+  private viewKeyOf(namespace: string): string {
     return this.exceptions.has(namespace) ? namespace : publicViewNamespace;
   }
 
@@ -144,7 +148,7 @@ export class ServiceIndex {
 
 interface ServiceSelection {
   select(view: string): readonly Service[];
-  selectFrom(view: string, few: readonly Service[]): readonly Service[] | undefined;
+  selectFrom(view: string, candidates: readonly Service[]): readonly Service[] | undefined;
 }
 
 /** Services of changed hosts. All other services of a list are unchanged. */
@@ -159,14 +163,14 @@ const maxEdited = 64;
 function editOf(
   changedServices: readonly Service[],
   previousByHost: ReadonlyMap<string, readonly Service[]>,
-  now: ReadonlyMap<string, readonly Service[]>,
+  currentByHost: ReadonlyMap<string, readonly Service[]>,
 ): ServiceEdit | undefined {
   const hosts = [...new Set(changedServices.map(({ hostname }) => hostname))];
-  const of = (servicesByHost: ReadonlyMap<string, readonly Service[]>): Service[] =>
+  const servicesOfHosts = (servicesByHost: ReadonlyMap<string, readonly Service[]>): Service[] =>
     hosts.flatMap((host) => servicesByHost.get(host) ?? []);
-  const [previousServices, youngServices] = [of(previousByHost), of(now)];
-  if (previousServices.length + youngServices.length > maxEdited) return undefined;
-  return { previous: new Set(previousServices), current: youngServices };
+  const [previousServices, currentServices] = [servicesOfHosts(previousByHost), servicesOfHosts(currentByHost)];
+  if (previousServices.length + currentServices.length > maxEdited) return undefined;
+  return { previous: new Set(previousServices), current: currentServices };
 }
 
 /** Reuses lists of the previous index that contain the same services. */
@@ -180,18 +184,19 @@ class SharedLists {
     this.edit = edit;
   }
 
-  listOf(view: string, choosing: ServiceSelection): readonly Service[] {
+  listOf(view: string, selection: ServiceSelection): readonly Service[] {
     let list = this.lists.get(view);
     if (list === undefined) {
       const previousList = this.previous.get(view);
-      const current = (previousList && this.editedList(previousList, view, choosing)) ?? choosing.select(view);
+      const current = (previousList && this.editedList(previousList, view, selection)) ?? selection.select(view);
       const similarLists = [
         previousList,
-        view === publicViewNamespace ? undefined : this.listOf(publicViewNamespace, choosing),
+        view === publicViewNamespace ? undefined : this.listOf(publicViewNamespace, selection),
       ];
       list =
-        similarLists.find((other) => other !== undefined && (other === current || sameItems(other, current))) ??
-        current;
+        similarLists.find(
+          (similarList) => similarList !== undefined && (similarList === current || sameItems(similarList, current)),
+        ) ?? current;
       this.lists.set(view, list);
     }
     return list;
@@ -201,11 +206,11 @@ class SharedLists {
   private editedList(
     list: readonly Service[],
     view: string,
-    choosing: ServiceSelection,
+    selection: ServiceSelection,
   ): readonly Service[] | undefined {
     if (this.edit === undefined) return undefined;
     const { previous, current } = this.edit;
-    const chosenServices = choosing.selectFrom(view, current);
+    const chosenServices = selection.selectFrom(view, current);
     if (chosenServices === undefined) return undefined;
     const removedServices = new Set([...previous].filter((service) => list.includes(service)));
     return changedList(list, removedServices, chosenServices, compareServiceAge);
@@ -242,21 +247,21 @@ class EditedSets {
 
 function editedLists(
   previousLists: ReadonlyMap<string, readonly Service[]> | undefined,
-  touchedNamespaces: ReadonlySet<string>,
+  changedNamespaces: ReadonlySet<string>,
   edit: ServiceEdit | undefined,
   services: readonly Service[],
 ): ReadonlyMap<string, readonly Service[]> {
   if (previousLists === undefined) return Map.groupBy(services, ({ namespace }) => namespace);
-  if (touchedNamespaces.size === 0) return previousLists;
+  if (changedNamespaces.size === 0) return previousLists;
   const lists = new Map(previousLists);
-  const now = edit
+  const currentByNamespace = edit
     ? Map.groupBy(edit.current, ({ namespace }) => namespace)
     : Map.groupBy(
-        services.filter(({ namespace }) => touchedNamespaces.has(namespace)),
+        services.filter(({ namespace }) => changedNamespaces.has(namespace)),
         ({ namespace }) => namespace,
       );
-  for (const namespace of touchedNamespaces) {
-    const namespaceServices = now.get(namespace) ?? [];
+  for (const namespace of changedNamespaces) {
+    const namespaceServices = currentByNamespace.get(namespace) ?? [];
     const list = edit
       ? changedList(previousLists.get(namespace) ?? [], edit.previous, namespaceServices, compareServiceAge)
       : namespaceServices;
@@ -266,19 +271,19 @@ function editedLists(
   return lists;
 }
 
-function isSpecial(services: readonly Service[]): boolean {
+function isNamespaceDependent(services: readonly Service[]): boolean {
   return services.some(({ namespace, exportTo }) => !isPublic(exportTo) || namespace !== services[0]!.namespace);
 }
 
 /** Namespaces in which a special host may resolve differently: those that define it, and those to which it is exported. */
 function namesIn(services: readonly Service[]): ReadonlySet<string> {
-  if (!isSpecial(services)) return new Set();
+  if (!isNamespaceDependent(services)) return new Set();
   return new Set(services.flatMap(({ namespace, exportTo }) => [namespace, ...exportTo]));
 }
 
 /** Precedence among services of one host: the client's namespace, then Kubernetes (whose names others must not occupy), then the older service. */
-export function takesPrecedence(youngerService: Service, olderService: Service, clientNamespace: string): boolean {
-  if (olderService.namespace === clientNamespace || youngerService.namespace === olderService.namespace) return false;
-  if (youngerService.namespace === clientNamespace) return true;
-  return youngerService.registry === 'Kubernetes' && olderService.registry !== 'Kubernetes';
+export function takesPrecedence(newerService: Service, olderService: Service, clientNamespace: string): boolean {
+  if (olderService.namespace === clientNamespace || newerService.namespace === olderService.namespace) return false;
+  if (newerService.namespace === clientNamespace) return true;
+  return newerService.registry === 'Kubernetes' && olderService.registry !== 'Kubernetes';
 }

@@ -64,7 +64,7 @@ export const serviceKinds = [
 class RegistryBuilder {
   readonly #options: RegistryOptions;
   readonly #kubernetes: KubernetesServices;
-  readonly #entries: ServiceEntryServices;
+  readonly #serviceEntries: ServiceEntryServices;
   readonly #shards: EndpointShards;
   #objects = new Map<string, Config>();
   #services: readonly Service[] = [];
@@ -72,27 +72,28 @@ class RegistryBuilder {
   constructor(options: RegistryOptions) {
     this.#options = options;
     this.#kubernetes = new KubernetesServices(options);
-    this.#entries = new ServiceEntryServices(options);
+    this.#serviceEntries = new ServiceEntryServices(options);
     this.#shards = new EndpointShards(options);
   }
 
   build(configs: Partial<ConfigSet>): ServiceRegistry {
     const changes = this.#changes(configs);
     // Each registry receives the other's workloads, which do not depend on each other.
-    const entries = this.#entries.apply(changes);
+    const entries = this.#serviceEntries.apply(changes);
     const kubernetes = this.#kubernetes.apply(changes, entries.workloads);
-    const selectingPods = this.#entries.apply([], kubernetes.workloads);
+    const selectingPods = this.#serviceEntries.apply([], kubernetes.workloads);
     this.#storeConfigs('External', entries);
     this.#storeConfigs('External', selectingPods);
     this.#storeConfigs('Kubernetes', kubernetes);
-    const [kubernetesServices, entryServices] = [this.#kubernetes, this.#entries].map((registry) => [
+    const [kubernetesServices, entryServices] = [this.#kubernetes, this.#serviceEntries].map((registry) => [
       ...registry.services(),
     ]);
     const services = mergeServices([
       { provider: 'Kubernetes', services: kubernetesServices! },
       { provider: 'External', services: entryServices! },
     ]).toSorted(compareServiceAge);
-    const isUnchanged = services.length === this.#services.length && services.every((s, i) => s === this.#services[i]);
+    const isUnchanged =
+      services.length === this.#services.length && services.every((service, i) => service === this.#services[i]);
     if (!isUnchanged) this.#services = services;
     const namedGateways = gatewaysOfNetworks(this.#options.networks, (host) =>
       services.filter((s) => s.hostname === host),
@@ -103,7 +104,7 @@ class RegistryBuilder {
     return {
       services: this.#services,
       endpoints: this.#shards.index,
-      workloads: combinedLookup([this.#kubernetes.lookup, this.#entries.lookup]),
+      workloads: combinedLookup([this.#kubernetes.lookup, this.#serviceEntries.lookup]),
       gateways: new NetworkGateways(gateways),
     };
   }

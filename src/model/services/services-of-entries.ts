@@ -75,11 +75,11 @@ export class ServiceEntryServices {
    * @param pods workloads of clusters
    */
   apply(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): RegistryDelta {
-    return runToEnd(this.applying(changes, pods));
+    return runToEnd(this.applyInSteps(changes, pods));
   }
 
   /** Between the steps, look-ups may mix previous and new states. */
-  *applying(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): Steps<RegistryDelta> {
+  *applyInSteps(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): Steps<RegistryDelta> {
     const dirtyEntries = new Map<string, Config<ServiceEntry> | undefined>();
     let [hasAllocation, isAgeChanged] = [false, false];
     const selectors: ServiceName[] = [];
@@ -91,36 +91,36 @@ export class ServiceEntryServices {
       const [oldNames, names] = [previousEntry, entry].map((serviceEntry) =>
         serviceEntry === undefined ? [] : allocationNames(serviceEntry),
       );
-      const isOlderOrYounger =
+      const hasAgeChanged =
         names!.length > 0 &&
         previousEntry !== undefined &&
         entry !== undefined &&
         compareAge(previousEntry, entry) !== 0;
-      isAgeChanged ||= isOlderOrYounger;
-      hasAllocation ||= isOlderOrYounger || !sameItems(oldNames!, names!);
+      isAgeChanged ||= hasAgeChanged;
+      hasAllocation ||= hasAgeChanged || !sameItems(oldNames!, names!);
       dirtyEntries.set(id, entry);
       if (this.#select(id, previousEntry, entry)) {
         selectors.push(...entry!.spec.hosts.map((hostname) => ({ hostname, namespace: key.namespace })));
       }
       yield;
     }
-    const ownEvents = yield* this.#applyWorkloadsInSteps(changes);
-    for (const event of [...ownEvents, ...(this.#options.selectPods ? pods : [])]) {
+    const workloadEvents = yield* this.#applyWorkloadsInSteps(changes);
+    for (const event of [...workloadEvents, ...(this.#options.selectPods ? pods : [])]) {
       for (const { id, item } of this.#selectingEntries(event)) {
         if (!item.isWithoutEndpoints && !dirtyEntries.has(id)) dirtyEntries.set(id, item);
       }
       yield;
     }
     if (hasAllocation) yield* this.#allocateInSteps(dirtyEntries, isAgeChanged);
-    const touchedServices = new Map<string, { readonly hostname: string; readonly namespace: string }>();
+    const changedServices = new Map<string, { readonly hostname: string; readonly namespace: string }>();
     for (const [id, entry] of dirtyEntries) {
-      this.#rebuildHost(id, entry, touchedServices);
+      this.#rebuildHost(id, entry, changedServices);
       yield;
     }
     const services: ServiceDelta[] = [];
-    for (const name of touchedServices.values()) {
+    for (const name of changedServices.values()) {
       const delta = this.#joinedDelta(name);
-      if (isChange(delta)) services.push(delta);
+      if (hasChanged(delta)) services.push(delta);
       yield;
     }
     this.#addresses = yield* this.#addresses.changeInSteps(
@@ -130,7 +130,7 @@ export class ServiceEntryServices {
         current: endpoints,
       })),
     );
-    return { services, workloads: ownEvents, selectors };
+    return { services, workloads: workloadEvents, selectors };
   }
 
   #select(
@@ -173,7 +173,7 @@ export class ServiceEntryServices {
       index = new LabelIndex();
       this.#workloads.set(namespace, index);
     }
-    if (previous) index.drop(workloadId(previous));
+    if (previous) index.remove(workloadId(previous));
     if (current) index.put(workloadId(current), current);
     return [previous, current].flatMap((workload) =>
       workload === undefined ? [] : this.#selectors.itemsSelecting(namespace, workload.labels),
@@ -202,12 +202,15 @@ export class ServiceEntryServices {
       yield;
     }
     // Addresses for entries that cannot affect other namespaces are allocated last.
-    const isLast = ({ entry }: { readonly entry: Config }): number =>
+    const allocationRank = ({ entry }: { readonly entry: Config }): number =>
       mayExport(entry.namespace, this.#options) ? 0 : 1;
-    const eligible = yield* sortInSteps(namedEntries, (a, b) => isLast(a) - isLast(b) || compareAge(a.entry, b.entry));
+    const sortedEntries = yield* sortInSteps(
+      namedEntries,
+      (a, b) => allocationRank(a) - allocationRank(b) || compareAge(a.entry, b.entry),
+    );
     const previousAddresses = this.#allocation.addresses;
-    yield* this.#allocation.allocateInSteps(eligible.flatMap(({ names }) => names));
-    for (const { id, entry, names } of eligible) {
+    yield* this.#allocation.allocateInSteps(sortedEntries.flatMap(({ names }) => names));
+    for (const { id, entry, names } of sortedEntries) {
       yield;
       const isAddressChanged = names.some(
         (name) => this.#allocation.get(name)?.ipv4 !== previousAddresses.get(name)?.ipv4,
@@ -233,13 +236,13 @@ export class ServiceEntryServices {
   #rebuildHost(
     id: string,
     entry: Config<ServiceEntry> | undefined,
-    touchedServices: Map<string, { readonly hostname: string; readonly namespace: string }>,
+    changedServices: Map<string, { readonly hostname: string; readonly namespace: string }>,
   ): void {
     const previous = this.#records.get(id);
     const namespace = (entry ?? previous?.entry)?.namespace ?? '';
     for (const hostname of new Set([...(previous?.entry.spec.hosts ?? []), ...(entry?.spec.hosts ?? [])])) {
       const key = `${namespace}/${hostname}`;
-      touchedServices.set(key, { hostname, namespace });
+      changedServices.set(key, { hostname, namespace });
       const host = this.#hosts.get(key) ?? { hostname, namespace, entries: new Set(), services: [], endpoints: [] };
       const entries = new Set(host.entries);
       if (entry?.spec.hosts.includes(hostname)) entries.add(id);
@@ -286,7 +289,7 @@ export class ServiceEntryServices {
   }
 }
 
-function isChange({ previous, current, previousEndpoints, endpoints }: ServiceDelta): boolean {
+function hasChanged({ previous, current, previousEndpoints, endpoints }: ServiceDelta): boolean {
   return previous !== current || previousEndpoints !== endpoints;
 }
 

@@ -43,10 +43,10 @@ export function rulesIn(logName: string): StreamRules | undefined {
 
 function metricsIn(json: string): StreamRules['metrics'] | undefined {
   try {
-    const parsed: unknown = JSON.parse(json);
-    if (!isObject(parsed)) return undefined;
-    const configuredIds = standardMetricIds.filter((id) => isObject(parsed[id]));
-    return Object.fromEntries(configuredIds.map((id) => [id, ruleIn(parsed[id] as Record<string, unknown>)]));
+    const parsedJson: unknown = JSON.parse(json);
+    if (!isObject(parsedJson)) return undefined;
+    const configuredIds = standardMetricIds.filter((id) => isObject(parsedJson[id]));
+    return Object.fromEntries(configuredIds.map((id) => [id, ruleIn(parsedJson[id] as Record<string, unknown>)]));
   } catch {
     return undefined;
   }

@@ -77,8 +77,8 @@ function routeOf({ path, pathType }: IngressPath, destination: Destination | und
   if (pathType === 'Exact') return [exactRoute(path === '' ? '/' : path)];
   if (pathType === 'Prefix') return [segments(path.replace(/\/+$/, ''), prefix('/'), route)];
   if (path === '') return [prefix('/')];
-  const stem = /^(.*?)\.?\*$/.exec(path)?.[1];
-  return [stem === undefined ? exactRoute(path) : prefix(stem === '' ? '/' : stem)];
+  const pathPrefix = /^(.*?)\.?\*$/.exec(path)?.[1];
+  return [pathPrefix === undefined ? exactRoute(path) : prefix(pathPrefix === '' ? '/' : pathPrefix)];
 }
 
 /** Prefix `/a` matches `/a` and everything below `/a/`, but not `/ab`. */

@@ -71,11 +71,13 @@ export function* translateIngressesInSteps(
 
 /** An Ingress configures a gateway of another namespace, so its namespace must be allowed to export. */
 export function ownIngresses(
-  { Ingress: all, IngressClass: ingressClasses }: Pick<Sources, 'Ingress' | 'IngressClass'>,
+  { Ingress: allIngresses, IngressClass: ingressClasses }: Pick<Sources, 'Ingress' | 'IngressClass'>,
   settings: Omit<IngressSettings, 'ingressSelector'>,
 ): readonly Config<Ingress>[] {
   const classes = new Map(ingressClasses.map(({ name, spec }) => [name, spec.spec.controller]));
-  return all.filter((ingress) => mayExport(ingress.namespace, settings) && isOwnClass(ingress, settings, classes));
+  return allIngresses.filter(
+    (ingress) => mayExport(ingress.namespace, settings) && isOwnClass(ingress, settings, classes),
+  );
 }
 
 /** The annotation has priority over the IngressClass. Ingresses without a class belong to this control plane only in mode DEFAULT. */
@@ -115,11 +117,14 @@ function gatewayOf(ingress: Config<Ingress>, { ingressSelector }: IngressSetting
     port: { number: 80, protocol: 'HTTP', name: `http-80-ingress-${ingressText}` },
     hosts: ['*'],
   };
-  const all: readonly GeneratedServer[] = [...secureServers, { server: plainServer, origin: { key, path: ['spec'] } }];
+  const generatedServers: readonly GeneratedServer[] = [
+    ...secureServers,
+    { server: plainServer, origin: { key, path: ['spec'] } },
+  ];
   const selector = ingressWorkloads(ingressSelector);
-  const partOrigins = Object.fromEntries(all.map(({ origin }, index) => [`servers[${index}]`, [origin]]));
+  const partOrigins = Object.fromEntries(generatedServers.map(({ origin }, index) => [`servers[${index}]`, [origin]]));
   // As in Istio, the creation time 0 makes these objects older than those of users, and sorted by name.
-  const spec: Gateway = { servers: all.map(({ server }) => server), selector };
+  const spec: Gateway = { servers: generatedServers.map(({ server }) => server), selector };
   return generateConfig('Gateway', gatewayNameOf(ingress), namespace, ingress, spec, partOrigins, 0);
 }
 
@@ -134,11 +139,11 @@ function virtualServiceOf(
   { ingresses, http, origins }: HostRoutes,
   gatewayName: (ingress: Config<Ingress>) => string,
 ): Config<VirtualService> {
-  const [first] = ingresses;
-  const name = `${host.replaceAll('.', '-')}-${first!.name}-${generatedSuffix}`;
-  const spec: VirtualService = { hosts: [host], gateways: [gatewayName(first!)], http };
+  const [firstIngress] = ingresses;
+  const name = `${host.replaceAll('.', '-')}-${firstIngress!.name}-${generatedSuffix}`;
+  const spec: VirtualService = { hosts: [host], gateways: [gatewayName(firstIngress!)], http };
   const partOrigins = Object.fromEntries(origins.map((origin, index) => [`http[${index}]`, [origin]]));
-  return generateConfig('VirtualService', name, first!.namespace, first!, spec, partOrigins);
+  return generateConfig('VirtualService', name, firstIngress!.namespace, firstIngress!, spec, partOrigins);
 }
 
 function generateConfig<Spec>(

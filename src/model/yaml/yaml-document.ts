@@ -1,7 +1,7 @@
 /** YAML 1.2 with the core schema and merge keys: `yes`, `no`, `on` and `off` are strings, and there are no sexagesimal numbers. */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { aliasViolation } from './alias-extent.ts';
-import { maxNesting, type NotPlain, type PlainDocument, readPlainDocument } from './yaml-fast.ts';
+import { maxNesting, type PlainDocument, type ReadFailure, readPlainDocument } from './yaml-fast.ts';
 
 export interface YamlPosition {
   readonly line: number;
@@ -35,16 +35,16 @@ export function* documentsOf(text: string): Generator<TextPart, void> {
   let searchStart = 0;
   for (;;) {
     const marker = nextMarker(text, searchStart);
-    const end = marker ?? text.length;
+    const documentEnd = marker ?? text.length;
     // Directives and comments before the first marker belong to the following document.
-    if (marker === undefined || !isOnlyComments(text, start, end)) {
-      const documentText = text.slice(start, end);
+    if (marker === undefined || !isOnlyComments(text, start, documentEnd)) {
+      const documentText = text.slice(start, documentEnd);
       yield { text: documentText, line: lineNumber };
       lineNumber += linesIn(documentText);
-      start = end;
+      start = documentEnd;
     }
     if (marker === undefined) return;
-    searchStart = end;
+    searchStart = documentEnd;
   }
 }
 
@@ -64,8 +64,8 @@ function isOnlyComments(text: string, start: number, end: number): boolean {
   for (let lineStart = start; lineStart < end; ) {
     const lineEnd = text.indexOf('\n', lineStart);
     const contentEnd = lineEnd < 0 || lineEnd > end ? end : lineEnd;
-    const first = text.slice(lineStart, contentEnd).trimStart().charAt(0);
-    if (first !== '' && first !== '#' && first !== '%') return false;
+    const firstCharacter = text.slice(lineStart, contentEnd).trimStart().charAt(0);
+    if (firstCharacter !== '' && firstCharacter !== '#' && firstCharacter !== '%') return false;
     lineStart = contentEnd + 1;
   }
   return true;
@@ -89,13 +89,13 @@ const maxErrors = 50;
 
 /** Never throws. Uses the full parser only when needed. */
 export function parseYamlDocument(textPart: TextPart): YamlDocument {
-  const isLong = textPart.text.length > maxExplainedLength;
-  const readResult = readPlainDocument(textPart.text, { acceptsTabs: isLong });
+  const isTooLongToExplain = textPart.text.length > maxExplainedLength;
+  const readResult = readPlainDocument(textPart.text, { acceptsTabs: isTooLongToExplain });
   if (!('reason' in readResult)) return plainYamlDocument(textPart, readResult);
   if (readResult.reason === 'too deep')
-    return refusedDocument(textPart, `nested deeper than ${maxNesting} levels`, readResult.offset);
-  if (isLong) {
-    const rejectedDocument = refusedDocument(
+    return buildRejectedDocument(textPart, `nested deeper than ${maxNesting} levels`, readResult.offset);
+  if (isTooLongToExplain) {
+    const rejectedDocument = buildRejectedDocument(
       textPart,
       rejectionReason(readResult),
       readResult.reason === 'odd' ? 0 : readResult.offset,
@@ -104,25 +104,25 @@ export function parseYamlDocument(textPart: TextPart): YamlDocument {
   }
   const aliases = readResult.reason === 'odd' ? readResult.aliases : textPart.text.match(aliasLikePattern)?.length;
   if ((aliases ?? 0) > maxAliases)
-    return refusedDocument(textPart, `more than ${maxAliases} aliases in one document`, 0);
+    return buildRejectedDocument(textPart, `more than ${maxAliases} aliases in one document`, 0);
   return explainYamlDocument(textPart);
 }
 
 /** Also matches text that looks like an alias in an invalid document. */
 const aliasLikePattern = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
 
-function rejectionReason(readResult: NotPlain): string {
+function rejectionReason(readResult: ReadFailure): string {
   if (readResult.reason === 'broken') return readResult.message;
   const message = `a document of more than ${maxExplainedLength} characters must not have ${readResult.message}`;
   return `${message}; split it into several documents with ---`;
 }
 
 /** Parses the text before the error, because it may identify the object. */
-function refusedDocument(textPart: TextPart, message: string, offset: number): YamlDocument {
+function buildRejectedDocument(textPart: TextPart, message: string, offset: number): YamlDocument {
   const { text } = textPart;
   const leadingText = text.slice(0, Math.min(offset === 0 ? text.length : offset, maxExplainedLength));
-  const isSafe = (leadingText.match(aliasLikePattern)?.length ?? 0) <= maxAliases;
-  const readResult = isSafe ? explainYamlDocument({ ...textPart, text: leadingText }) : undefined;
+  const hasAcceptableAliases = (leadingText.match(aliasLikePattern)?.length ?? 0) <= maxAliases;
+  const readResult = hasAcceptableAliases ? explainYamlDocument({ ...textPart, text: leadingText }) : undefined;
   const position = new LineStarts(textPart).positionOf(offset);
   return {
     value: readResult?.value,
@@ -173,7 +173,8 @@ class LineStarts {
 
 function lineStartsOf(text: string): number[] {
   const starts = [0];
-  for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', end + 1)) starts.push(end + 1);
+  for (let newlineIndex = text.indexOf('\n'); newlineIndex >= 0; newlineIndex = text.indexOf('\n', newlineIndex + 1))
+    starts.push(newlineIndex + 1);
   return starts;
 }
 
@@ -236,14 +237,14 @@ function circularAliases(document: Document): { pos: readonly [number]; message:
 }
 
 function firstAlias(document: Document): number | undefined {
-  let first: number | undefined;
+  let firstOffset: number | undefined;
   visit(document, {
     Alias: (_, alias) => {
-      first = rangeStart(alias);
+      firstOffset = rangeStart(alias);
       return visit.BREAK;
     },
   });
-  return first;
+  return firstOffset;
 }
 
 /** Returns a value that identifies the object even if aliases are invalid. */
@@ -302,8 +303,8 @@ function rangeStart(node: unknown): number | undefined {
 }
 
 function pathKeys(path: string): (string | number)[] {
-  return [...path.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([\w-]+)/g)].map(([, index, quotedKey, plain]) => {
+  return [...path.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([\w-]+)/g)].map(([, index, quotedKey, plainKey]) => {
     if (index !== undefined) return Number(index);
-    return quotedKey === undefined ? plain! : (JSON.parse(`"${quotedKey}"`) as string);
+    return quotedKey === undefined ? plainKey! : (JSON.parse(`"${quotedKey}"`) as string);
   });
 }

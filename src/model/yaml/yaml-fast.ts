@@ -18,7 +18,7 @@ export interface PlainDocument {
   offsetOf(path: readonly (string | number)[]): number | undefined;
 }
 
-export type NotPlain =
+export type ReadFailure =
   /** Valid YAML with features that this parser does not support. */
   | { readonly reason: 'odd'; readonly message: string; readonly aliases: number }
   | { readonly reason: 'broken' | 'too deep'; readonly message: string; readonly offset: number };
@@ -27,7 +27,7 @@ export type NotPlain =
 export const maxNesting = 100;
 
 /** A byte order mark, or a document end; {@link readSimpleDocument} declines both. */
-const oddText = /\uFEFF|^\.\.\./m;
+const unsupportedTextPattern = /\uFEFF|^\.\.\./m;
 
 /** An empty line after an escaped line break. YAML 1.2.2, 7.3.1 defines it as a line feed, but parsers differ. */
 const emptyLineAfterEscape = /\\\r?\n[ \t]*\r?\n/;
@@ -38,10 +38,10 @@ export function parsePlainDocument(text: string): PlainDocument | undefined {
 }
 
 /** @param acceptsTabs accepts tabs, which parsers treat differently; only if the full parser will not be used */
-export function readPlainDocument(text: string, { acceptsTabs = false } = {}): PlainDocument | NotPlain {
+export function readPlainDocument(text: string, { acceptsTabs = false } = {}): PlainDocument | ReadFailure {
   const simpleDocument = readSimpleDocument(text);
   if (simpleDocument === undefined) return readEvents(text, acceptsTabs);
-  let readResult: PlainDocument | NotPlain | undefined;
+  let readResult: PlainDocument | ReadFailure | undefined;
   return {
     value: simpleDocument.value,
     offsetOf: (path) => {
@@ -52,7 +52,7 @@ export function readPlainDocument(text: string, { acceptsTabs = false } = {}): P
   };
 }
 
-export function readEvents(text: string, acceptsTabs = false): PlainDocument | NotPlain {
+export function readEvents(text: string, acceptsTabs = false): PlainDocument | ReadFailure {
   let events: readonly Event[];
   try {
     events = parseEvents(text, { maxDepth: maxNesting });
@@ -62,19 +62,19 @@ export function readEvents(text: string, acceptsTabs = false): PlainDocument | N
     const isTooDeep = reason.startsWith('nesting exceeded');
     return { reason: isTooDeep ? 'too deep' : 'broken', message: reason, offset: mark?.position ?? 0 };
   }
-  const unsupportedResult = (message: string): NotPlain => {
+  const unsupportedResult = (message: string): ReadFailure => {
     return { reason: 'odd', message, aliases: events.filter(({ type }) => type === EVENT_ID.ALIAS).length };
   };
   if (!acceptsTabs && text.includes('\t')) return unsupportedResult('a tab');
-  if (oddText.test(text)) return unsupportedResult('a byte order mark or "..."');
+  if (unsupportedTextPattern.test(text)) return unsupportedResult('a byte order mark or "..."');
   if (events[1]?.type !== EVENT_ID.MAPPING) return unsupportedResult('a value other than a map');
   try {
     const value = new PlainReader(text, events).read();
-    let offsetsByPath: ValuePlaces | undefined;
+    let offsetsByPath: ValueOffsets | undefined;
     return {
       value,
       offsetOf: (path) => {
-        offsetsByPath ??= new ValuePlaces(text, events);
+        offsetsByPath ??= new ValueOffsets(text, events);
         return offsetsByPath.offsetOf(path);
       },
     };
@@ -97,66 +97,67 @@ class PlainReader {
   read(): unknown {
     const document = this.#events[this.#next++];
     if (document?.type !== EVENT_ID.DOCUMENT || document.directives.length > 0) throw new Error('directives');
-    const value = this.#value(this.#events[this.#next++]!);
+    const value = this.#readValue(this.#events[this.#next++]!);
     if (this.#next !== this.#events.length - 1) throw new Error('more than one document');
     return value;
   }
 
-  #value(event: Event): unknown {
+  #readValue(event: Event): unknown {
     if (event.type === EVENT_ID.DOCUMENT || event.type === EVENT_ID.ALIAS || event.type === EVENT_ID.POP) {
       throw new Error('an alias or a missing value');
     }
     if (event.anchorStart >= 0 || event.tagStart >= 0) throw new Error('an anchor or a tag');
-    if (event.type === EVENT_ID.SCALAR) return this.#scalar(event);
-    return event.type === EVENT_ID.SEQUENCE ? this.#list() : this.#map(event.style === COLLECTION_STYLE.BLOCK);
+    if (event.type === EVENT_ID.SCALAR) return this.#readScalar(event);
+    return event.type === EVENT_ID.SEQUENCE ? this.#readList() : this.#readMap(event.style === COLLECTION_STYLE.BLOCK);
   }
 
-  #scalar(event: ScalarEvent): unknown {
+  #readScalar(event: ScalarEvent): unknown {
     const text = getScalarValue(this.#text, event);
     if (event.style === SCALAR_STYLE.PLAIN) {
       const { value } = CORE_SCHEMA.resolveImplicitScalarTag(text);
       if (isHugeNumber(text, value)) throw new Error('a huge number');
       return value;
     }
-    const isEscaped = event.style === SCALAR_STYLE.DOUBLE_QUOTED;
-    if (isEscaped && emptyLineAfterEscape.test(this.#text.slice(event.valueStart, event.valueEnd))) {
+    const isDoubleQuoted = event.style === SCALAR_STYLE.DOUBLE_QUOTED;
+    if (isDoubleQuoted && emptyLineAfterEscape.test(this.#text.slice(event.valueStart, event.valueEnd))) {
       throw new Error('an empty line after an escaped line end');
     }
     return text;
   }
 
-  #list(): unknown[] {
+  #readList(): unknown[] {
     const list: unknown[] = [];
     for (let event = this.#events[this.#next++]!; event.type !== EVENT_ID.POP; event = this.#events[this.#next++]!) {
-      list.push(this.#value(event));
+      list.push(this.#readValue(event));
     }
     return list;
   }
 
-  #map(isBlock: boolean): Record<string, unknown> {
+  #readMap(isBlock: boolean): Record<string, unknown> {
     const map: Record<string, unknown> = {};
     let isFirst = true;
     for (let event = this.#events[this.#next++]!; event.type !== EVENT_ID.POP; event = this.#events[this.#next++]!) {
-      const key = event.type === EVENT_ID.SCALAR ? this.#value(event) : undefined;
-      const isPlain = typeof key === 'number' || (typeof key === 'string' && key !== '<<' && key !== '__proto__');
-      if (!isPlain || Object.hasOwn(map, key)) throw new Error('a duplicate key, or a key that is not a plain string');
-      if (isBlock && !isFirst && !this.#beginsLine(event as ScalarEvent))
+      const key = event.type === EVENT_ID.SCALAR ? this.#readValue(event) : undefined;
+      const isPlainKey = typeof key === 'number' || (typeof key === 'string' && key !== '<<' && key !== '__proto__');
+      if (!isPlainKey || Object.hasOwn(map, key))
+        throw new Error('a duplicate key, or a key that is not a plain string');
+      if (isBlock && !isFirst && !this.#isAtLineStart(event as ScalarEvent))
         throw new Error('a key after a value in one line');
-      map[key] = this.#value(this.#events[this.#next++]!);
+      map[key] = this.#readValue(this.#events[this.#next++]!);
       isFirst = false;
     }
     return map;
   }
 
   /** The parser reads `- {}b: 1` as an item and a key of the enclosing map, which is invalid YAML. */
-  #beginsLine({ valueStart, style }: ScalarEvent): boolean {
+  #isAtLineStart({ valueStart, style }: ScalarEvent): boolean {
     let charIndex = valueStart - (style === SCALAR_STYLE.PLAIN ? 1 : 2);
     while (this.#text.charCodeAt(charIndex) === 0x20) charIndex--;
     return charIndex < 0 || this.#text.charCodeAt(charIndex) === 0x0a;
   }
 }
 
-class ValuePlaces {
+class ValueOffsets {
   readonly #text: string;
   readonly #events: readonly Event[];
   /** Index after the last event of a list or map, by the index of its first event. */
@@ -166,7 +167,7 @@ class ValuePlaces {
   constructor(text: string, events: readonly Event[]) {
     this.#text = text;
     this.#events = events;
-    this.#endIndexes = endsOf(events);
+    this.#endIndexes = endIndexesOf(events);
   }
 
   offsetOf(path: readonly (string | number)[]): number | undefined {
@@ -176,7 +177,7 @@ class ValuePlaces {
       const { type } = this.#events[eventIndex]!;
       let childIndex: number | undefined;
       if (type === EVENT_ID.MAPPING) {
-        childIndex = this.#keyIn(eventIndex, String(key));
+        childIndex = this.#keyEventIn(eventIndex, String(key));
         eventIndex = childIndex === undefined ? eventIndex : childIndex + 1;
       } else if (type === EVENT_ID.SEQUENCE && typeof key === 'number') {
         childIndex = this.#elementsOf(eventIndex)[key];
@@ -188,7 +189,7 @@ class ValuePlaces {
     return offset;
   }
 
-  #keyIn(map: number, key: string): number | undefined {
+  #keyEventIn(map: number, key: string): number | undefined {
     for (
       let eventIndex = map + 1;
       this.#events[eventIndex]!.type !== EVENT_ID.POP;
@@ -233,7 +234,7 @@ class ValuePlaces {
   }
 }
 
-function endsOf(events: readonly Event[]): Int32Array {
+function endIndexesOf(events: readonly Event[]): Int32Array {
   const endIndexes = new Int32Array(events.length);
   const openEvents: number[] = [];
   for (const [index, { type }] of events.entries()) {

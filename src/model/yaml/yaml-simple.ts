@@ -34,7 +34,7 @@ const numberCharacters = charactersOf('0123456789+-.');
 const textStarts = charactersOf('ABCDEGHIJKLMOPQRSUVWXYZabcdeghijklmopqrsuvwxyz/_');
 
 /** Keys that are not strings, or that are special in JavaScript. */
-const oddKeys: ReadonlySet<string> = new Set([
+const unsupportedKeys: ReadonlySet<string> = new Set([
   ...['null', 'Null', 'NULL', 'true', 'True', 'TRUE', 'false', 'False', 'FALSE', '__proto__'],
 ]);
 
@@ -47,14 +47,14 @@ function charactersOf(text: string): Uint8Array {
 }
 
 /** One error object for all documents, because its content is never read. */
-const notSimple = new Error('not simple');
+const notSimpleError = new Error('not simple');
 
 export function readSimpleDocument(text: string): SimpleDocument | undefined {
   if (unusualCharacter.test(text) || listOfObjects.test(text)) return undefined;
   try {
     return new SimpleReader(text).read();
   } catch (error) {
-    if (error === notSimple) return undefined;
+    if (error === notSimpleError) return undefined;
     throw error;
   }
 }
@@ -72,13 +72,13 @@ class SimpleReader {
   }
 
   read(): SimpleDocument {
-    this.#nextLine();
-    if (this.#indent === 0 && this.#text.slice(this.#position, this.#end) === '---') this.#nextLine();
-    if (this.#indent !== 0) throw notSimple;
+    this.#skipToNextLine();
+    if (this.#indent === 0 && this.#text.slice(this.#position, this.#end) === '---') this.#skipToNextLine();
+    if (this.#indent !== 0) throw notSimpleError;
     const start = this.#position;
-    const value = this.#map(0, 0);
+    const value = this.#readMap(0, 0);
     // The indentation matches no enclosing map or list, so this is a continued value or an error.
-    if (!this.#isAtEnd) throw notSimple;
+    if (!this.#isAtEnd) throw notSimpleError;
     return { value, start };
   }
 
@@ -86,7 +86,7 @@ class SimpleReader {
     return this.#indent === -1;
   }
 
-  #nextLine(): void {
+  #skipToNextLine(): void {
     const text = this.#text;
     let lineStart = this.#end + 1;
     while (lineStart < text.length) {
@@ -106,13 +106,13 @@ class SimpleReader {
     this.#indent = -1;
   }
 
-  #map(indent: number, depth: number): Record<string, unknown> {
+  #readMap(indent: number, depth: number): Record<string, unknown> {
     const map: Record<string, unknown> = {};
     do {
       const keyEnd = this.#keyEnd();
-      if (keyEnd < 0) throw notSimple;
+      if (keyEnd < 0) throw notSimpleError;
       const key = this.#text.slice(this.#position, keyEnd);
-      if (oddKeys.has(key) || Object.hasOwn(map, key)) throw notSimple;
+      if (unsupportedKeys.has(key) || Object.hasOwn(map, key)) throw notSimpleError;
       map[key] = this.#valueAfterKey(keyEnd + 1, indent, depth);
     } while (this.#indent === indent);
     return map;
@@ -131,46 +131,46 @@ class SimpleReader {
 
   #valueAfterKey(start: number, indent: number, depth: number): unknown {
     const position = this.#skipSpaces(start);
-    if (position < this.#end) return this.#inlineValue(position, depth);
-    if (depth >= maxDepth) throw notSimple;
-    this.#nextLine();
+    if (position < this.#end) return this.#readInlineValue(position, depth);
+    if (depth >= maxDepth) throw notSimpleError;
+    this.#skipToNextLine();
     // A list can have the same indentation as its key.
-    if (this.#indent >= indent && this.#isItem(this.#position)) return this.#list(this.#indent, depth + 1);
-    if (this.#indent <= indent) throw notSimple;
-    return this.#map(this.#indent, depth + 1);
+    if (this.#indent >= indent && this.#isListItem(this.#position)) return this.#readList(this.#indent, depth + 1);
+    if (this.#indent <= indent) throw notSimpleError;
+    return this.#readMap(this.#indent, depth + 1);
   }
 
-  #isItem(position: number): boolean {
+  #isListItem(position: number): boolean {
     return this.#text.charCodeAt(position) === dash && this.#text.charCodeAt(position + 1) === space;
   }
 
-  #list(indent: number, depth: number): unknown[] {
+  #readList(indent: number, depth: number): unknown[] {
     const list: unknown[] = [];
     do {
       const position = this.#skipSpaces(this.#position + 1);
-      if (position >= this.#end || depth >= maxDepth) throw notSimple;
+      if (position >= this.#end || depth >= maxDepth) throw notSimpleError;
       // The indentation of an item's content is that of the content's first character.
       const itemIndent = indent + position - this.#position;
       this.#position = position;
       this.#indent = itemIndent;
-      list.push(this.#keyEnd() < 0 ? this.#inlineValue(position, depth) : this.#map(itemIndent, depth + 1));
-    } while (this.#indent === indent && this.#isItem(this.#position));
+      list.push(this.#keyEnd() < 0 ? this.#readInlineValue(position, depth) : this.#readMap(itemIndent, depth + 1));
+    } while (this.#indent === indent && this.#isListItem(this.#position));
     return list;
   }
 
-  #inlineValue(position: number, depth: number): unknown {
+  #readInlineValue(position: number, depth: number): unknown {
     const text = this.#text;
-    const first = text.charCodeAt(position);
+    const firstCode = text.charCodeAt(position);
     let value: unknown;
-    if (first === doubleQuote || first === singleQuote) {
-      const end = this.#quoteEnd(position, first);
+    if (firstCode === doubleQuote || firstCode === singleQuote) {
+      const end = this.#quoteEnd(position, firstCode);
       this.#expectCommentOrEnd(end + 1);
       value = text.slice(position + 1, end);
-    } else if (first === 0x5b || first === 0x7b) {
-      value = this.#flow(position, depth);
+    } else if (firstCode === 0x5b || firstCode === 0x7b) {
+      value = this.#readFlow(position, depth);
       this.#expectCommentOrEnd(this.#flowEnd);
-    } else value = this.#plain(position);
-    this.#nextLine();
+    } else value = this.#readPlain(position);
+    this.#skipToNextLine();
     return value;
   }
 
@@ -182,7 +182,7 @@ class SimpleReader {
 
   #expectCommentOrEnd(start: number): void {
     const position = this.#skipSpaces(start);
-    if (position < this.#end && (position === start || this.#text.charCodeAt(position) !== hash)) throw notSimple;
+    if (position < this.#end && (position === start || this.#text.charCodeAt(position) !== hash)) throw notSimpleError;
   }
 
   #quoteEnd(position: number, quote: number): number {
@@ -191,14 +191,14 @@ class SimpleReader {
       const code = text.charCodeAt(end);
       // A doubled quote is an escape, so the caller rejects the remaining text.
       if (code === quote) return end;
-      if (code === backslash && quote === doubleQuote) throw notSimple;
+      if (code === backslash && quote === doubleQuote) throw notSimpleError;
     }
-    throw notSimple;
+    throw notSimpleError;
   }
 
-  #plain(position: number): unknown {
+  #readPlain(position: number): unknown {
     const text = this.#text;
-    if (!mayBeginPlain(text, position)) throw notSimple;
+    if (!canStartPlainScalar(text, position)) throw notSimpleError;
     let end = position + 1;
     let textEnd = end;
     for (; end < this.#end; end++) {
@@ -207,7 +207,7 @@ class SimpleReader {
         if (text.charCodeAt(end + 1) === hash) break;
         continue;
       }
-      if (code === colon && (end + 1 === this.#end || text.charCodeAt(end + 1) === space)) throw notSimple;
+      if (code === colon && (end + 1 === this.#end || text.charCodeAt(end + 1) === space)) throw notSimpleError;
       textEnd = end + 1;
     }
     return plainValue(text.slice(position, textEnd));
@@ -216,14 +216,14 @@ class SimpleReader {
   #flowEnd = 0;
 
   /** Parses a list in brackets or a map in braces on one line, and sets `#flowEnd`. */
-  #flow(from: number, depth: number): unknown {
-    if (depth >= maxDepth) throw notSimple;
+  #readFlow(openIndex: number, depth: number): unknown {
+    if (depth >= maxDepth) throw notSimpleError;
     const text = this.#text;
-    const isMap = text.charCodeAt(from) === 0x7b;
+    const isMap = text.charCodeAt(openIndex) === 0x7b;
     const closingCharacter = isMap ? 0x7d : 0x5d;
     const list: unknown[] = [];
     const map: Record<string, unknown> = {};
-    let position = this.#skipSpaces(from + 1);
+    let position = this.#skipSpaces(openIndex + 1);
     if (text.charCodeAt(position) === closingCharacter && position < this.#end) {
       this.#flowEnd = position + 1;
       return isMap ? map : list;
@@ -235,43 +235,43 @@ class SimpleReader {
         while (position < this.#end && nameCharacters[text.charCodeAt(position)] === 1) position++;
         key = text.slice(start, position);
         const isKey = nameStarts[text.charCodeAt(start)] === 1 && key.length <= maxKeyLength;
-        if (!isKey || oddKeys.has(key) || Object.hasOwn(map, key)) throw notSimple;
-        if (text.charCodeAt(position) !== colon || text.charCodeAt(position + 1) !== space) throw notSimple;
+        if (!isKey || unsupportedKeys.has(key) || Object.hasOwn(map, key)) throw notSimpleError;
+        if (text.charCodeAt(position) !== colon || text.charCodeAt(position + 1) !== space) throw notSimpleError;
         position = this.#skipSpaces(position + 1);
       }
-      if (position >= this.#end) throw notSimple;
-      const value = this.#flowValue(position, depth);
+      if (position >= this.#end) throw notSimpleError;
+      const value = this.#readFlowValue(position, depth);
       if (isMap) map[key] = value;
       else list.push(value);
       position = this.#skipSpaces(this.#flowEnd);
-      if (position >= this.#end) throw notSimple;
+      if (position >= this.#end) throw notSimpleError;
       const code = text.charCodeAt(position);
       if (code === closingCharacter) break;
-      if (code !== 0x2c) throw notSimple;
+      if (code !== 0x2c) throw notSimpleError;
       position = this.#skipSpaces(position + 1);
     }
     this.#flowEnd = position + 1;
     return isMap ? map : list;
   }
 
-  #flowValue(position: number, depth: number): unknown {
+  #readFlowValue(position: number, depth: number): unknown {
     const text = this.#text;
-    const first = text.charCodeAt(position);
-    if (first === doubleQuote || first === singleQuote) {
-      const end = this.#quoteEnd(position, first);
+    const firstCode = text.charCodeAt(position);
+    if (firstCode === doubleQuote || firstCode === singleQuote) {
+      const end = this.#quoteEnd(position, firstCode);
       this.#flowEnd = end + 1;
       return text.slice(position + 1, end);
     }
-    if (first === 0x5b || first === 0x7b) return this.#flow(position, depth + 1);
+    if (firstCode === 0x5b || firstCode === 0x7b) return this.#readFlow(position, depth + 1);
     let end = position;
     while (end < this.#end && nameCharacters[text.charCodeAt(end)] === 1) end++;
-    if (end === position || !mayBeginPlain(text, position)) throw notSimple;
+    if (end === position || !canStartPlainScalar(text, position)) throw notSimpleError;
     this.#flowEnd = end;
     return plainValue(text.slice(position, end));
   }
 }
 
-function mayBeginPlain(text: string, position: number): boolean {
+function canStartPlainScalar(text: string, position: number): boolean {
   const code = text.charCodeAt(position);
   if (code === dash) return digits[text.charCodeAt(position + 1)] === 1;
   return nameCharacters[code] === 1;
@@ -280,7 +280,7 @@ function mayBeginPlain(text: string, position: number): boolean {
 function plainValue(text: string): unknown {
   if (textStarts[text.charCodeAt(0)] === 1) return text;
   const { value } = CORE_SCHEMA.resolveImplicitScalarTag(text);
-  if (isHugeNumber(text, value)) throw notSimple;
+  if (isHugeNumber(text, value)) throw notSimpleError;
   return value;
 }
 

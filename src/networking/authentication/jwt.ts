@@ -49,21 +49,24 @@ function requirementOf(providers: readonly { readonly name: string; readonly isR
   const requirements = providers.map(
     ({ name }): Requirement => ({ requiresType: { case: 'providerName', value: name } }),
   );
-  const [first, ...otherRequirements] = requirements;
+  const [firstRequirement, ...otherRequirements] = requirements;
   if (providers.some(({ isRequired }) => isRequired)) {
-    const all = requirements.map((requirement, index) =>
-      providers[index]!.isRequired ? requirement : orNone(requirement),
+    const allRequirements = requirements.map((requirement, index) =>
+      providers[index]!.isRequired ? requirement : allowMissingToken(requirement),
     );
     return otherRequirements.length === 0
-      ? first!
-      : { requiresType: { case: 'requiresAll', value: { requirements: all } } };
+      ? firstRequirement!
+      : { requiresType: { case: 'requiresAll', value: { requirements: allRequirements } } };
   }
-  if (otherRequirements.length === 0) return orNone(first!);
-  const all = [first!, ...otherRequirements];
-  return anyOf([...all, { requiresType: { case: 'requiresAll', value: { requirements: all.map(orNone) } } }]);
+  if (otherRequirements.length === 0) return allowMissingToken(firstRequirement!);
+  const all = [firstRequirement!, ...otherRequirements];
+  return anyOf([
+    ...all,
+    { requiresType: { case: 'requiresAll', value: { requirements: all.map(allowMissingToken) } } },
+  ]);
 }
 
-function orNone(requirement: Requirement): Requirement {
+function allowMissingToken(requirement: Requirement): Requirement {
   return anyOf([requirement, allowMissing]);
 }
 

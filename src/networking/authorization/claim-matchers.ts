@@ -20,27 +20,27 @@ export function claimMatcher(keys: readonly string[], text: TextMatcher): Metada
  * @returns alternatives, one of which must match. An alternative matches if all its matchers match.
  */
 export function requestPrincipalMatchers(principal: string): readonly (readonly MetadataMatch[])[] {
-  const issuedBy = (issuer: string, subject: string): MetadataMatch[] => [
+  const matchersForIssuer = (issuer: string, subject: string): MetadataMatch[] => [
     payloadMatcher(['iss'], textValue(textMatcher(issuer))),
     payloadMatcher(['sub'], textValue(textMatcher(subject))),
   ];
-  if (principal === '*') return [issuedBy('*', '*')];
+  if (principal === '*') return [matchersForIssuer('*', '*')];
   if (principal.startsWith('*')) {
-    const end = principal.slice(1);
+    const suffix = principal.slice(1);
     // The suffix is part of the subject, or contains the complete subject and the end of the issuer.
     return [
-      issuedBy('*', principal),
-      ...issuerSubjectSplits(end).map(([issuer, subject]) => issuedBy(`*${issuer}`, subject)),
+      matchersForIssuer('*', principal),
+      ...issuerSubjectSplits(suffix).map(([issuer, subject]) => matchersForIssuer(`*${issuer}`, subject)),
     ];
   }
   if (principal.endsWith('*')) {
     const prefix = principal.slice(0, -1);
     return [
-      issuedBy(principal, '*'),
-      ...issuerSubjectSplits(prefix).map(([issuer, subject]) => issuedBy(issuer, `${subject}*`)),
+      matchersForIssuer(principal, '*'),
+      ...issuerSubjectSplits(prefix).map(([issuer, subject]) => matchersForIssuer(issuer, `${subject}*`)),
     ];
   }
-  return issuerSubjectSplits(principal).map(([issuer, subject]) => issuedBy(issuer, subject));
+  return issuerSubjectSplits(principal).map(([issuer, subject]) => matchersForIssuer(issuer, subject));
 }
 
 function issuerSubjectSplits(text: string): [string, string][] {

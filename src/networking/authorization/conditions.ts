@@ -6,7 +6,7 @@ import {
   destinationAddress,
   destinationPort,
   includedAndExcludedPermissions,
-  type PermissionOf,
+  type PermissionBuilder,
   type RbacPermission,
   serverName,
 } from './permissions.ts';
@@ -18,7 +18,7 @@ import {
   clientAddress,
   includedAndExcluded,
   metadataPrincipal,
-  type PrincipalOf,
+  type PrincipalBuilder,
   peerAddress,
   type RbacPrincipal,
   type RuleContext,
@@ -55,13 +55,13 @@ export function isRequestCondition(key: string): boolean {
   return key.startsWith('request.');
 }
 
-const permissions: Readonly<Record<string, PermissionOf>> = {
+const permissions: Readonly<Record<string, PermissionBuilder>> = {
   'destination.ip': destinationAddress,
   'destination.port': destinationPort,
   'connection.sni': serverName,
 };
 
-const principals: Readonly<Record<string, PrincipalOf>> = {
+const principals: Readonly<Record<string, PrincipalBuilder>> = {
   'source.ip': peerAddress,
   'remote.ip': clientAddress,
   'source.namespace': certifiedNamespace,
@@ -73,11 +73,11 @@ const principals: Readonly<Record<string, PrincipalOf>> = {
   'request.auth.presenter': (value) => metadataPrincipal(claimMatcher(['azp'], textMatcher(value))),
 };
 
-function permissionOf(key: string): PermissionOf | undefined {
+function permissionOf(key: string): PermissionBuilder | undefined {
   return ownValue(permissions, key) ?? filterMetadata(key);
 }
 
-function principalOf(key: string): PrincipalOf | undefined {
+function principalOf(key: string): PrincipalBuilder | undefined {
   const principalOfKey = ownValue(principals, key);
   if (principalOfKey !== undefined) return principalOfKey;
   const keys = bracketedKeys(key);
@@ -91,7 +91,7 @@ function principalOf(key: string): PrincipalOf | undefined {
 }
 
 /** A value `[text]` matches a list that contains the text. */
-function filterMetadata(key: string): PermissionOf | undefined {
+function filterMetadata(key: string): PermissionBuilder | undefined {
   const keyMatch = /^experimental\.(envoy\.filters\.[^[\]]+)\[([^[\]]+)\]$/.exec(key);
   if (keyMatch === null) return undefined;
   const [, filter, field] = keyMatch as unknown as [string, string, string];

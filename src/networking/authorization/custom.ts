@@ -9,7 +9,7 @@ import type { Service } from '../../model/services/service.ts';
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import type { Init } from '../messages/init.ts';
 import { providerService } from '../traffic/provider-service.ts';
-import { reachOf } from '../traffic/reach.ts';
+import { proxyReachOf } from '../traffic/reach.ts';
 import { outboundClusterName } from '../traffic/resource-names.ts';
 import { envoyPolicies, type RbacRules, type RuleTraffic } from './rbac-rules.ts';
 
@@ -85,7 +85,7 @@ function denyRules(
 }
 
 function findProvider(name: string, { shape, push }: ProxyContext): FoundProvider | undefined {
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   return findConfiguredProvider(name, shape.configNamespace, push, (host) => reach.serviceByHostname(host));
 }
 
@@ -105,9 +105,9 @@ function findConfiguredProvider(
   serviceOf: (host: string) => Service | undefined,
 ): FoundProvider | undefined {
   const configuredProvider = push.mesh.extensionProviders.find((provider) => provider.name === name);
-  const decoded = configuredProvider && extAuthzProvider(configuredProvider);
-  if (decoded === undefined || E.isLeft(decoded)) return undefined;
-  const provider = decoded.right;
+  const decodedProvider = configuredProvider && extAuthzProvider(configuredProvider);
+  if (decodedProvider === undefined || E.isLeft(decodedProvider)) return undefined;
+  const provider = decodedProvider.right;
   const { host, isProvidedBy } = providerService(provider.service, clientNamespace, push);
   const service = serviceOf(host);
   if (service === undefined || !isProvidedBy(service)) return undefined;

@@ -14,9 +14,9 @@ export function applicablePairs<Pair extends FieldPair<never, unknown>>(
   return pairs.filter(({ needsHttp }) => http || !needsHttp);
 }
 
-export function usesRequestFields<Of>(fieldHolder: Of, pairs: readonly FieldPair<Of, unknown>[]): boolean {
+export function usesRequestFields<Of>(source: Of, pairs: readonly FieldPair<Of, unknown>[]): boolean {
   return pairs.some(
     ({ allowedField, excludedField, needsHttp }) =>
-      needsHttp && (fieldHolder[allowedField] ?? fieldHolder[excludedField]) !== undefined,
+      needsHttp && (source[allowedField] ?? source[excludedField]) !== undefined,
   );
 }

@@ -9,7 +9,7 @@ import { headerMatcher } from './header-matcher.ts';
 import { caselessMatcher, type TextMatcher, textMatcher } from './text-matcher.ts';
 
 export type RbacPermission = Init<typeof PermissionSchema>;
-export type PermissionOf = (value: string) => RbacPermission;
+export type PermissionBuilder = (value: string) => RbacPermission;
 
 const anyPermission: RbacPermission = { rule: { case: 'any', value: true } };
 export const noPermission: RbacPermission = { rule: { case: 'notRule', value: anyPermission } };
@@ -23,11 +23,11 @@ export function allOfPermissions(rules: readonly RbacPermission[]): RbacPermissi
   return rules.length === 1 ? rules[0]! : { rule: { case: 'andRules', value: { rules: [...rules] } } };
 }
 
-const host: PermissionOf = (value) => header(':authority', caselessMatcher(value));
-const method: PermissionOf = (value) => header(':method', textMatcher(value));
+const host: PermissionBuilder = (value) => header(':authority', caselessMatcher(value));
+const method: PermissionBuilder = (value) => header(':method', textMatcher(value));
 
 /** Matches a path without its query. `{*}` matches one segment, `{**}` any number. */
-const path: PermissionOf = (value) => {
+const path: PermissionBuilder = (value) => {
   if (!value.includes('{')) {
     return { rule: { case: 'urlPath', value: { rule: { case: 'path', value: textMatcher(value) } } } };
   }
@@ -38,13 +38,15 @@ const path: PermissionOf = (value) => {
   };
 };
 
-export const destinationPort: PermissionOf = (value) => ({ rule: { case: 'destinationPort', value: Number(value) } });
+export const destinationPort: PermissionBuilder = (value) => ({
+  rule: { case: 'destinationPort', value: Number(value) },
+});
 
-export const destinationAddress: PermissionOf = (value) => ({
+export const destinationAddress: PermissionBuilder = (value) => ({
   rule: { case: 'destinationIp', value: cidrRange(value)! },
 });
 
-export const serverName: PermissionOf = (value) => ({
+export const serverName: PermissionBuilder = (value) => ({
   rule: { case: 'requestedServerName', value: textMatcher(value) },
 });
 
@@ -52,7 +54,7 @@ function header(name: string, text: TextMatcher): RbacPermission {
   return { rule: { case: 'header', value: headerMatcher(name, text) } };
 }
 
-const fields: readonly FieldPair<AuthorizationOperation, PermissionOf>[] = [
+const fields: readonly FieldPair<AuthorizationOperation, PermissionBuilder>[] = [
   { allowedField: 'hosts', excludedField: 'notHosts', matcher: host, needsHttp: true },
   { allowedField: 'methods', excludedField: 'notMethods', matcher: method, needsHttp: true },
   { allowedField: 'paths', excludedField: 'notPaths', matcher: path, needsHttp: true },
@@ -77,7 +79,7 @@ export function isAboutRequests(operation: AuthorizationOperation): boolean {
 export function includedAndExcludedPermissions(
   values: readonly string[] | undefined,
   notValues: readonly string[] | undefined,
-  matcher: PermissionOf,
+  matcher: PermissionBuilder,
 ): RbacPermission[] {
   return [
     ...(values ? [anyOfPermissions(values.map(matcher))] : []),

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
-import { inAllTrustDomains } from './principal-trust-domains.ts';
+import { principalsInAllTrustDomains } from './principal-trust-domains.ts';
 
 const domains = ['td1', 'td2'];
 
@@ -17,7 +17,7 @@ it.each([
 ])(
   "a policy accepts all trust domains of the mesh depending on the principal's trust domain: %s",
   (_, principal, expected) => {
-    expect(inAllTrustDomains(principal, domains)).toEqual(expected);
+    expect(principalsInAllTrustDomains(principal, domains)).toEqual(expected);
   },
 );
 

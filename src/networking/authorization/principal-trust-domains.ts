@@ -5,7 +5,7 @@ const localTrustDomain = 'cluster.local';
  * Expands `td1/ns/shop/sa/web` to all trust domains of the mesh if `td1` is one of them. A domain with a leading `*` (`*-td/ns/…`) stays, and the
  * mesh's domains are added if one of them matches. Foreign domains and the domain `*` are unchanged.
  */
-export function inAllTrustDomains(principal: string, domains: readonly string[]): readonly string[] {
+export function principalsInAllTrustDomains(principal: string, domains: readonly string[]): readonly string[] {
   const slash = principal.indexOf('/');
   if (slash < 1) return [principal];
   const [domain, path] = [principal.slice(0, slash), principal.slice(slash)];

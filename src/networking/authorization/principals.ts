@@ -4,7 +4,7 @@ import { cidrRange } from '../messages/address.ts';
 import type { Init } from '../messages/init.ts';
 import { type MetadataMatch, requestPrincipalMatchers } from './claim-matchers.ts';
 import { applicablePairs, type FieldPair, usesRequestFields } from './field-pairs.ts';
-import { inAllTrustDomains } from './principal-trust-domains.ts';
+import { principalsInAllTrustDomains } from './principal-trust-domains.ts';
 import { regexMatcher, regexOf, type TextMatcher, textMatcher } from './text-matcher.ts';
 
 export type RbacPrincipal = Init<typeof PrincipalSchema>;
@@ -15,7 +15,7 @@ export interface RuleContext {
   readonly trustDomains: readonly string[];
 }
 
-export type PrincipalOf = (value: string, context: RuleContext) => RbacPrincipal;
+export type PrincipalBuilder = (value: string, context: RuleContext) => RbacPrincipal;
 
 const scheme = 'spiffe://';
 
@@ -32,52 +32,54 @@ export function allOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'andIds', value: { ids: [...ids] } } };
 }
 
-export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
+export const certifiedPrincipal: PrincipalBuilder = (value, { trustDomains }) =>
   anyOfPrincipals(
-    inAllTrustDomains(value, trustDomains).map((principal) =>
+    principalsInAllTrustDomains(value, trustDomains).map((principal) =>
       // A leading `*` also covers the scheme.
-      authenticated(textMatcher(principal.startsWith('*') ? principal : `${scheme}${principal}`)),
+      authenticatedPrincipal(textMatcher(principal.startsWith('*') ? principal : `${scheme}${principal}`)),
     ),
   );
 
-export const certifiedNamespace: PrincipalOf = (value) =>
-  authenticated(regexMatcher(`.*/ns/${regexOf(value, '.*')}/.*`));
+export const certifiedNamespace: PrincipalBuilder = (value) =>
+  authenticatedPrincipal(regexMatcher(`.*/ns/${regexOf(value, '.*')}/.*`));
 
 /** Matches `account` in the policy's namespace, or `namespace/account`. The identity may contain additional segments. */
-export const certifiedAccount: PrincipalOf = (value, context) => {
+export const certifiedAccount: PrincipalBuilder = (value, context) => {
   const [namespace, account] = value.includes('/') ? value.split('/') : [context.namespace, value];
   const segmentPattern = (text = ''): string => regexOf(text, '[^/]+');
-  return authenticated(
+  return authenticatedPrincipal(
     regexMatcher(`${scheme}.+/ns/${segmentPattern(namespace)}/(.+/)?sa/${segmentPattern(account)}(/.+)?`),
   );
 };
 
-export const certifiedDomain: PrincipalOf = (value, { trustDomains }) =>
+export const certifiedDomain: PrincipalBuilder = (value, { trustDomains }) =>
   anyOfPrincipals(
     // As for principals, all trust domains of the mesh are equivalent.
-    inAllTrustDomains(`${value}/`, trustDomains).map((domain) =>
-      authenticated(regexMatcher(`${scheme}${regexOf(domain, '[^/]*')}.*`)),
+    principalsInAllTrustDomains(`${value}/`, trustDomains).map((domain) =>
+      authenticatedPrincipal(regexMatcher(`${scheme}${regexOf(domain, '[^/]*')}.*`)),
     ),
   );
 
-export const peerAddress: PrincipalOf = (value) => ({
+export const peerAddress: PrincipalBuilder = (value) => ({
   identifier: { case: 'directRemoteIp', value: cidrRange(value)! },
 });
 
-export const clientAddress: PrincipalOf = (value) => ({ identifier: { case: 'remoteIp', value: cidrRange(value)! } });
+export const clientAddress: PrincipalBuilder = (value) => ({
+  identifier: { case: 'remoteIp', value: cidrRange(value)! },
+});
 
-export const tokenPrincipal: PrincipalOf = (value) =>
+export const tokenPrincipal: PrincipalBuilder = (value) =>
   anyOfPrincipals(requestPrincipalMatchers(value).map((matchers) => allOfPrincipals(matchers.map(metadataPrincipal))));
 
 export function metadataPrincipal(value: MetadataMatch): RbacPrincipal {
   return { identifier: { case: 'sourcedMetadata', value: { metadataMatcher: value } } };
 }
 
-function authenticated(principalName: TextMatcher): RbacPrincipal {
+function authenticatedPrincipal(principalName: TextMatcher): RbacPrincipal {
   return { identifier: { case: 'authenticated', value: { principalName } } };
 }
 
-const fields: readonly FieldPair<AuthorizationSource, PrincipalOf>[] = [
+const fields: readonly FieldPair<AuthorizationSource, PrincipalBuilder>[] = [
   { allowedField: 'principals', excludedField: 'notPrincipals', matcher: certifiedPrincipal },
   {
     allowedField: 'requestPrincipals',

@@ -38,11 +38,14 @@ export function actionRules(proxy: PoliciesContext, traffic: RuleTraffic): Actio
             action: envoy,
             policies: envoyPolicies(policies, { proxy, traffic, ignoresHttpFields: action !== 'ALLOW' }),
           };
-    const isTried = (policy: Config): boolean => dryRunPrefix !== undefined && isDryRun(policy);
-    const enforced = rules(actionPolicies.filter((policy) => !isTried(policy)));
-    const dryRun = rules(actionPolicies.filter(isTried));
-    if (enforced === undefined && dryRun === undefined) return [];
-    return { ...(enforced && { enforced }), ...(dryRun && { dryRun, dryRunPrefix: dryRunPrefix! }) };
+    const isDryRunPolicy = (policy: Config): boolean => dryRunPrefix !== undefined && isDryRun(policy);
+    const enforcedRules = rules(actionPolicies.filter((policy) => !isDryRunPolicy(policy)));
+    const dryRun = rules(actionPolicies.filter(isDryRunPolicy));
+    if (enforcedRules === undefined && dryRun === undefined) return [];
+    return {
+      ...(enforcedRules && { enforced: enforcedRules }),
+      ...(dryRun && { dryRun, dryRunPrefix: dryRunPrefix! }),
+    };
   });
 }
 
@@ -68,13 +71,13 @@ export function envoyPolicies(
     policies.flatMap(({ namespace, name, spec }) => {
       const nameOf = (index: number): string => `${prefix}ns[${namespace}]-policy[${name}]-rule[${index}]`;
       // A policy without rules matches nothing, so an ALLOW policy without rules denies all traffic.
-      if (spec.rules.length === 0) return [[nameOf(0), matchesNothing]];
+      if (spec.rules.length === 0) return [[nameOf(0), neverMatchingPolicy]];
       return spec.rules.map((rule, index) => [nameOf(index), envoyPolicy(rule, { namespace, trustDomains }, context)]);
     }),
   );
 }
 
-const matchesNothing: PolicyInit = { permissions: [noPermission], principals: [noPrincipal] };
+const neverMatchingPolicy: PolicyInit = { permissions: [noPermission], principals: [noPrincipal] };
 
 function envoyPolicy(
   rule: AuthorizationRule,
@@ -82,7 +85,7 @@ function envoyPolicy(
   { traffic, ignoresHttpFields }: RulesContext,
 ): PolicyInit {
   const http = traffic === 'requests';
-  if (!http && !ignoresHttpFields && needsRequests(rule)) return matchesNothing;
+  if (!http && !ignoresHttpFields && needsRequests(rule)) return neverMatchingPolicy;
   const conditions = conditionMatchers(rule.when ?? [], context, http);
   return {
     permissions: (rule.to ?? [{}]).map((operation) =>

@@ -11,7 +11,7 @@ import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import { hasOwnClusters, resolveAlias, ruleOfAlias } from '../traffic/alias.ts';
-import { type ProxyReach, reachOf } from '../traffic/reach.ts';
+import { type ProxyReach, proxyReachOf } from '../traffic/reach.ts';
 import { inboundClusters } from './inbound.ts';
 import { sniCluster } from './outbound.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
@@ -27,7 +27,7 @@ export function* buildingClusters(
   push: PushContext,
   cache: Memory,
 ): Generator<undefined, EnvoyResource[]> {
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
   const otherClusters =
     shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push, cache);
@@ -48,7 +48,7 @@ export function buildSidecarClusters(
   hosts: ReadonlySet<string>,
   cache: Memory = noMemory,
 ): EnvoyResource[] {
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   const servicesOfHosts = servicesByHost(reach.services);
   // Sorted, because the iteration order of a set depends on its history.
   const services = [...hosts].sort().flatMap((host) => servicesOfHosts(host));
@@ -96,7 +96,7 @@ function sidecarClusters(shape: ProxyShape, push: PushContext, cache: Memory): E
   const { ipFamily, interceptionMode } = shape;
   const { outboundTrafficPolicy } = push.sidecarScopeFor(shape);
   const specialResource = (cluster: Cluster): EnvoyResource => namedResource(ClusterSchema, cluster);
-  const specialClusters = cache.recall('CDS', `special ${ipFamily}`, [mesh], () => ({
+  const specialClusters = cache.getOrBuild('CDS', `special ${ipFamily}`, [mesh], () => ({
     blackHole: specialResource(blackHole(mesh)),
     passthrough: specialResource(passthrough(mesh)),
     dynamicDns: specialResource(dynamicDns(shape, mesh)),

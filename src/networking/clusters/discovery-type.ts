@@ -31,9 +31,9 @@ export function discoveryOf(
     case 'DynamicDNS':
       return 'DYNAMIC_DNS';
     case 'DNSLB':
-      return passesThrough(policy, shape) ? 'ORIGINAL_DST' : 'STRICT_DNS';
+      return usesPassthrough(policy, shape) ? 'ORIGINAL_DST' : 'STRICT_DNS';
     case 'DNSRoundRobinLB':
-      return passesThrough(policy, shape) ? 'ORIGINAL_DST' : 'LOGICAL_DNS';
+      return usesPassthrough(policy, shape) ? 'ORIGINAL_DST' : 'LOGICAL_DNS';
     case 'Passthrough':
       return choosesEndpoint(service, shape, features) ? 'EDS' : 'ORIGINAL_DST';
     case 'ClientSideLB':
@@ -41,7 +41,7 @@ export function discoveryOf(
   }
 }
 
-function passesThrough({ loadBalancer }: EffectivePolicy, { type, interceptionMode }: ClusterShape): boolean {
+function usesPassthrough({ loadBalancer }: EffectivePolicy, { type, interceptionMode }: ClusterShape): boolean {
   return loadBalancer?.simple === 'PASSTHROUGH' && type === 'sidecar' && interceptionMode !== 'NONE';
 }
 

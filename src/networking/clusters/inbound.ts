@@ -104,13 +104,13 @@ function applicationFields(name: string, target: InboundTarget, shape: ProxyShap
     return { ...originalDestinationFields, cleanupInterval, upstreamBindConfig };
   }
   const address = socketAddress(forwardTo.address, forwardTo.port);
-  const isLocal = isUnixSocket(forwardTo.address) || isLoopback(forwardTo.address);
+  const isLocalApplication = isUnixSocket(forwardTo.address) || isLoopback(forwardTo.address);
   return {
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
     loadAssignment: {
       clusterName: name,
       endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address } } }] }],
     },
-    ...(!isLocal && shape.interceptionMode !== 'NONE' && { upstreamBindConfig }),
+    ...(!isLocalApplication && shape.interceptionMode !== 'NONE' && { upstreamBindConfig }),
   };
 }

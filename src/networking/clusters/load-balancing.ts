@@ -65,18 +65,18 @@ function zoneAware({ minClusterSize }: NonNullable<LocalityOrdering['zoneAware']
   return minClusterSize === undefined ? {} : { minClusterSize: BigInt(minClusterSize) };
 }
 
-/** @param knowsUnhealthy whether the cluster contains unhealthy endpoints. Panic mode is then disabled, so that Envoy never uses them. */
+/** @param receivesUnhealthyEndpoints whether the cluster contains unhealthy endpoints. Panic mode is then disabled, so that Envoy never uses them. */
 export function commonLbConfig(
   { outlierDetection }: EffectivePolicy,
   locality: LocalityOrdering | undefined,
-  knowsUnhealthy: boolean,
+  receivesUnhealthyEndpoints: boolean,
 ): NonNullable<ClusterInit['commonLbConfig']> {
   const failover = locality?.failover?.length || locality?.failoverPriority?.length;
   const failsOver = failover && outlierDetection !== undefined;
   const usesLocalityWeights = locality?.distribute?.length || failsOver || locality?.distribution !== undefined;
-  const panics = knowsUnhealthy ? 0 : outlierDetection && (outlierDetection.minHealthPercent ?? 0);
+  const panicThreshold = receivesUnhealthyEndpoints ? 0 : outlierDetection && (outlierDetection.minHealthPercent ?? 0);
   return {
-    ...(panics !== undefined && { healthyPanicThreshold: { value: panics } }),
+    ...(panicThreshold !== undefined && { healthyPanicThreshold: { value: panicThreshold } }),
     ...(locality?.zoneAware
       ? { localityConfigSpecifier: { case: 'zoneAwareLbConfig', value: zoneAware(locality.zoneAware) } }
       : usesLocalityWeights && { localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: {} } }),

@@ -94,8 +94,8 @@ export function outboundCluster(target: OutboundTarget, shape: ClusterShape, pus
     ...protocolFields(target, discovery, policy, shape, push),
   });
   const resolvesNames = discovery === 'STRICT_DNS' || discovery === 'LOGICAL_DNS';
-  const securedBy = backendTlsFor(service, port, shape, push, alias)?.origins ?? [];
-  const origins = [...originsOfTarget(target), ...securedBy.map((key) => ({ key }))];
+  const backendTlsOrigins = backendTlsFor(service, port, shape, push, alias)?.origins ?? [];
+  const origins = [...originsOfTarget(target), ...backendTlsOrigins.map((key) => ({ key }))];
   return withOrigins(resolvesNames ? withDnsJitter(cluster, push.features.dnsJitterMs) : cluster, origins);
 }
 
@@ -186,9 +186,9 @@ function dnsEndpoints(
   push: PushContext,
 ): readonly Endpoint[] {
   const labels = subsetOf(rule?.config.spec, subset)?.labels;
-  const all = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
+  const allEndpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   const health = healthSelection(service, policy.outlierDetection, push.features);
-  return selectEndpoints(all, { port, health, ...(labels && { labels }), allowNames: true });
+  return selectEndpoints(allEndpoints, { port, health, ...(labels && { labels }), allowNames: true });
 }
 
 function connectionFields(policy: EffectivePolicy, push: PushContext): ClusterInit {
@@ -216,15 +216,15 @@ function protocolFields(
     meshUpgradePolicy: push.mesh.h2UpgradePolicy,
   };
   const hasCertificate = hasWorkloadCertificates(shape);
-  const automatic = hasCertificate ? automaticMutualTls(service, discovery === 'ORIGINAL_DST', push) : 'never';
-  const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && automatic !== 'never');
+  const automaticMode = hasCertificate ? automaticMutualTls(service, discovery === 'ORIGINAL_DST', push) : 'never';
+  const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && automaticMode !== 'never');
   const target: UpstreamTlsTarget = {
     service,
     // Gateways between networks do not know aliases.
     sniName: sniName(port.number, alias ? '' : subset, service.hostname),
     identities: mutualTls ? identitiesOf(service, push) : [],
     http2: speaksHttp2(http),
-    automatic,
+    automatic: automaticMode,
     hasCertificate,
     checksRevocationLists: checksRevocationLists(shape),
     mayRequestSecrets: shape.type === 'router' || rule?.config.spec.workloadSelector !== undefined,

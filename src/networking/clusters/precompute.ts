@@ -4,7 +4,7 @@ import { isAlias } from '../../model/services/service-alias.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
 import type { Memory } from '../inputs/generator-memory.ts';
 import type { EnvoyResource } from '../messages/resource.ts';
-import { reachOf } from '../traffic/reach.ts';
+import { proxyReachOf } from '../traffic/reach.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 
 /** Building all clusters in one step would take too long. */
@@ -13,7 +13,7 @@ export function* precomputeClusters(
   push: PushContext,
   cache: Memory,
 ): Generator<EnvoyResource | undefined> {
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
   for (const service of services) {
     if (isAlias(service)) continue;

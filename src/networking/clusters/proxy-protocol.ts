@@ -11,13 +11,13 @@ const rawBuffer = typedExtension('envoy.transport_sockets.raw_buffer', RawBuffer
 
 export function withProxyProtocol(
   version: 'V1' | 'V2',
-  inner: Init<typeof TransportSocketSchema> | TransportSocket | undefined,
+  innerSocket: Init<typeof TransportSocketSchema> | TransportSocket | undefined,
 ): TransportSocket {
   return create(
     TransportSocketSchema,
     typedExtension('envoy.transport_sockets.upstream_proxy_protocol', ProxyProtocolUpstreamTransportSchema, {
       config: { version: ProxyProtocolConfig_Version[version] },
-      transportSocket: create(TransportSocketSchema, inner ?? rawBuffer),
+      transportSocket: create(TransportSocketSchema, innerSocket ?? rawBuffer),
     }),
   );
 }

@@ -1,4 +1,4 @@
-import { identitiesUnder, trustDomainsOf } from '../../model/mesh/trust-domains.ts';
+import { identitiesInDomains, trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 
@@ -8,5 +8,5 @@ export function identitiesOf(service: Service, push: PushContext): readonly stri
     .map((endpoint) => endpoint.serviceAccount);
   const domains = trustDomainsOf(push.mesh);
   const ids = [...new Set([...service.serviceAccounts, ...endpointAccounts])].filter(Boolean);
-  return [...new Set(ids.flatMap((id) => identitiesUnder(domains, id)))].sort();
+  return [...new Set(ids.flatMap((id) => identitiesInDomains(domains, id)))].sort();
 }

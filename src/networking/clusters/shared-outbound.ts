@@ -29,7 +29,7 @@ export function sharedOutboundClusters(
   const endpointInputs = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
   const backendTls = service.ports.map((port) => backendTlsFor(service, port, shape, push, alias));
   const inputs = [service, alias, rule, push.mesh, endpointInputs, ...backendTls];
-  return cache.recall('CDS', key, inputs, (): ClustersOfService => {
+  return cache.getOrBuild('CDS', key, inputs, (): ClustersOfService => {
     return {
       clusters: outboundClusters(service, rule, shape, push, alias),
       dependsOn: [

@@ -33,14 +33,14 @@ export interface UpstreamHttp {
  */
 export function speaksHttp2({ protocol, settings, meshUpgradePolicy }: UpstreamHttp): boolean {
   if (isHttp2(protocol)) return true;
-  if (settings?.useClientProtocol || !mayBeRequests(protocol)) return false;
+  if (settings?.useClientProtocol || !mayCarryHttp(protocol)) return false;
   const upgradePolicy = settings?.h2UpgradePolicy ?? 'DEFAULT';
   return upgradePolicy === 'DEFAULT'
     ? protocol === 'HTTP' && meshUpgradePolicy === 'UPGRADE'
     : upgradePolicy === 'UPGRADE';
 }
 
-function mayBeRequests(protocol: ApplicationProtocol): boolean {
+function mayCarryHttp(protocol: ApplicationProtocol): boolean {
   return !isTcp(protocol) || isTls(protocol);
 }
 
@@ -88,8 +88,8 @@ function versionOptions(upstream: UpstreamHttp): OptionsInit['upstreamProtocolOp
     maxConcurrentStreams: settings?.maxConcurrentStreams || undefined,
     ...(settings?.http2KeepAlive && { connectionKeepalive: keepAlive(settings.http2KeepAlive) }),
   };
-  const sniffed = protocol === 'unsupported' && client === 'sidecar' && !speaksHttp2(upstream);
-  if (sniffed || (settings?.useClientProtocol && mayBeRequests(protocol))) {
+  const detectsProtocol = protocol === 'unsupported' && client === 'sidecar' && !speaksHttp2(upstream);
+  if (detectsProtocol || (settings?.useClientProtocol && mayCarryHttp(protocol))) {
     return {
       case: 'useDownstreamProtocolConfig',
       value: { httpProtocolOptions: {}, http2ProtocolOptions: http2 },

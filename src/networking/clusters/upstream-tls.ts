@@ -38,7 +38,7 @@ const plaintext: UpstreamTls = { autoSni: false, autoSanValidation: false };
  * nothing is sent in plaintext.
  */
 export function backendTlsSocket({ hostname, names, roots }: BackendTls, target: UpstreamTlsTarget): UpstreamTls {
-  if (roots === undefined) return { ...plaintext, transportSocket: refusingSocket(hostname) };
+  if (roots === undefined) return { ...plaintext, transportSocket: rejectingSocket(hostname) };
   const settings: ClientTlsSettings = { mode: 'SIMPLE', sni: hostname, subjectAltNames: names };
   return publicTls(settings, { ...target, hasAgent: target.hasCertificate, ...(roots !== 'system' && { roots }) });
 }
@@ -82,7 +82,7 @@ function workloadSocket(
   settings: Pick<ClientTlsSettings, 'sni' | 'subjectAltNames'>,
   target: UpstreamTlsTarget,
 ): TypedExtension {
-  if (!target.hasCertificate) return refusingSocket(settings.sni || target.sniName);
+  if (!target.hasCertificate) return rejectingSocket(settings.sni || target.sniName);
   const names = settings.subjectAltNames?.length ? settings.subjectAltNames : target.identities;
   return tlsSocket(settings.sni || target.sniName, {
     tlsCertificateSdsSecretConfigs: [agentSecret('default')],
@@ -102,7 +102,7 @@ function workloadSocket(
  * The TLS socket trusts no certificate. A proxy without a certificate then fails connections that require mutual TLS, instead of using plaintext or
  * waiting indefinitely.
  */
-function refusingSocket(sni: string): TypedExtension {
+function rejectingSocket(sni: string): TypedExtension {
   const noCertificate = '0'.repeat(64);
   return tlsSocket(sni, {
     validationContextType: { case: 'validationContext', value: { verifyCertificateHash: [noCertificate] } },

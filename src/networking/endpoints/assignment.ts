@@ -16,11 +16,11 @@ import { type LocalityGroup, type LocalityOrder, localityGroups, weightOf } from
 export function loadAssignment(
   clusterName: string,
   endpoints: readonly Endpoint[],
-  order: LocalityOrder,
+  localityOrder: LocalityOrder,
 ): ClusterLoadAssignment {
   return create(ClusterLoadAssignmentSchema, {
     clusterName,
-    endpoints: localityGroups(endpoints, order).map(localityEndpoints),
+    endpoints: localityGroups(endpoints, localityOrder).map(localityEndpoints),
   });
 }
 

@@ -8,7 +8,7 @@ import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { ruleText } from '../inputs/input-text.ts';
 import { EnvoyResource } from '../messages/resource.ts';
 import { resolveAlias } from '../traffic/alias.ts';
-import { type ProxyReach, reachOf } from '../traffic/reach.ts';
+import { type ProxyReach, proxyReachOf } from '../traffic/reach.ts';
 import { parseAssignmentName } from '../traffic/resource-names.ts';
 import { endpointShapeKey } from '../traffic/shape-keys.ts';
 import { localityOrdering } from '../traffic/traffic-policy.ts';
@@ -24,7 +24,7 @@ export function buildEndpoints(
   clusterNames: readonly string[],
   cache: Memory = noMemory,
 ): EnvoyResource[] {
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   return clusterNames.map((name) => endpointsOfCluster(name, push, reach, shape, cache));
 }
 
@@ -44,7 +44,7 @@ function endpointsOfCluster(
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { network, clusterId, proxyless = false } = shape;
   const key = `${clusterName} ${service.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId} ${proxyless}`;
-  return usableMemory.recall('EDS', key, [service, alias, rule, endpoints, push.mesh, push.networkGateways], () => {
+  return usableMemory.getOrBuild('EDS', key, [service, alias, rule, endpoints, push.mesh, push.networkGateways], () => {
     const selectedEndpoints = selectEndpoints(endpoints, selectionFor(inputs, shape, push));
     const assignment = loadAssignment(
       clusterName,

@@ -27,10 +27,10 @@ export function topologyDistance(
     node: endpoint.nodeName ?? '',
   };
   const localityLevels = levels[distribution];
-  const firstMiss = localityLevels.findIndex((level) => level(location) !== level(client));
-  return firstMiss === -1 ? 0 : localityLevels.length - firstMiss;
+  const firstMismatchIndex = localityLevels.findIndex((level) => level(location) !== level(client));
+  return firstMismatchIndex === -1 ? 0 : localityLevels.length - firstMismatchIndex;
 }
 
-function localityPart(index: number): (place: ClientLocation) => string {
+function localityPart(index: number): (location: ClientLocation) => string {
   return ({ locality }) => locality.split('/')[index] ?? '';
 }

@@ -1,7 +1,7 @@
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Endpoint } from '../../model/services/service.ts';
-import { reachOf } from '../traffic/reach.ts';
+import { proxyReachOf } from '../traffic/reach.ts';
 import { assignmentInputs, networkViewFor, selectionFor } from './assignment-inputs.ts';
 import { lacksGateway, reachOmission } from './network-endpoints.ts';
 import { addressList, type OmissionReason, omissionText } from './omission.ts';
@@ -9,7 +9,7 @@ import { selectionOmission } from './selection.ts';
 
 /** Returns one sentence for each reason why the cluster lacks an endpoint of the service, or an endpoint's network has no gateway. */
 export function explainEndpoints(clusterName: string, shape: ProxyShape, push: PushContext): readonly string[] {
-  const inputs = assignmentInputs(clusterName, push, reachOf(shape, push));
+  const inputs = assignmentInputs(clusterName, push, proxyReachOf(shape, push));
   if ('missingText' in inputs) return [inputs.missingText];
   const { endpoints, service } = inputs;
   const resolvesNames = service.resolution === 'DNSLB' || service.resolution === 'DNSRoundRobinLB';
@@ -32,7 +32,7 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
   if (portEndpointCount === 0)
     return [`no endpoint of ${service.hostname} serves port ${inputs.port.number} (${inputs.port.name})`];
   const unhealthyEndpoints = includedEndpoints.filter(({ health }) => health !== 'healthy');
-  const direct = resolvesNames ? [] : includedEndpoints.filter((endpoint) => lacksGateway(endpoint, view));
+  const directEndpoints = resolvesNames ? [] : includedEndpoints.filter((endpoint) => lacksGateway(endpoint, view));
   const text = (affectedEndpoints: readonly Endpoint[], condition: string): string[] =>
     affectedEndpoints.length === 0
       ? []
@@ -40,7 +40,7 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
   return [
     ...[...omittedByReason].flatMap(([reason, affectedEndpoints]) => text(affectedEndpoints, omissionText[reason])),
     ...text(unhealthyEndpoints, 'are in the cluster and not ready, so Envoy sends them no requests'),
-    ...text(direct, 'are reached directly, because no gateway of their network is known'),
+    ...text(directEndpoints, 'are reached directly, because no gateway of their network is known'),
   ];
 }
 

@@ -52,6 +52,6 @@ export function withSentHealth(
 }
 
 export function healthOf({ health, labels }: Endpoint, drainingLabel: string): Endpoint['health'] {
-  const drains = health === 'healthy' && (labels[drainingLabel] ?? '') !== '';
-  return drains ? 'draining' : health;
+  const isDraining = health === 'healthy' && (labels[drainingLabel] ?? '') !== '';
+  return isDraining ? 'draining' : health;
 }

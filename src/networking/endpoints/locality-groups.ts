@@ -24,19 +24,22 @@ export interface LocalityOrder {
   readonly outlierDetection: boolean;
 }
 
-export function localityGroups(clusterEndpoints: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
+export function localityGroups(
+  clusterEndpoints: readonly Endpoint[],
+  localityOrder: LocalityOrder,
+): readonly LocalityGroup[] {
   const endpoints = withCountableWeights(clusterEndpoints);
-  const { setting } = order;
+  const { setting } = localityOrder;
   if (setting?.distribution !== undefined)
-    return compactPriorities(groupByCloseness(endpoints, order, setting.distribution));
-  if (setting?.zoneAware !== undefined) return compactPriorities(groupByRegion(endpoints, order, setting));
+    return compactPriorities(groupByCloseness(endpoints, localityOrder, setting.distribution));
+  if (setting?.zoneAware !== undefined) return compactPriorities(groupByRegion(endpoints, localityOrder, setting));
   if (setting?.distribute?.length)
-    return distributeGroups(groupByLocality(endpoints), order.proxyLocality, setting.distribute);
-  if (setting === undefined || !order.outlierDetection) return groupByLocality(endpoints);
+    return distributeGroups(groupByLocality(endpoints), localityOrder.proxyLocality, setting.distribute);
+  if (setting === undefined || !localityOrder.outlierDetection) return groupByLocality(endpoints);
   if (!setting.failoverPriority?.length)
-    return compactPriorities(orderByFailover(groupByLocality(endpoints), order, setting));
-  const groups = groupByLabelPriority(endpoints, order, setting.failoverPriority);
-  return compactPriorities(setting.failover?.length ? orderByFailoverInTiers(groups, order, setting) : groups);
+    return compactPriorities(orderByFailover(groupByLocality(endpoints), localityOrder, setting));
+  const groups = groupByLabelPriority(endpoints, localityOrder, setting.failoverPriority);
+  return compactPriorities(setting.failover?.length ? orderByFailoverInTiers(groups, localityOrder, setting) : groups);
 }
 
 export function weightOf(endpoint: Endpoint): number {
@@ -47,9 +50,9 @@ export function weightOf(endpoint: Endpoint): number {
 const maxTotalWeight = 2 ** 31;
 
 function withCountableWeights(endpoints: readonly Endpoint[]): readonly Endpoint[] {
-  const total = endpoints.reduce((sum, endpoint) => sum + weightOf(endpoint), 0);
-  if (total <= maxTotalWeight) return endpoints;
-  const divisor = total / maxTotalWeight;
+  const totalWeight = endpoints.reduce((sum, endpoint) => sum + weightOf(endpoint), 0);
+  if (totalWeight <= maxTotalWeight) return endpoints;
+  const divisor = totalWeight / maxTotalWeight;
   return endpoints.map((endpoint) => ({
     ...endpoint,
     weight: Math.max(1, Math.floor(weightOf(endpoint) / divisor)),
@@ -91,10 +94,10 @@ function groupByPriority(endpoints: readonly Endpoint[], priorityOf: (endpoint: 
 /** Orders by the proxy's region, its failover region, then all other regions, within label priorities if configured. */
 function groupByRegion(
   endpoints: readonly Endpoint[],
-  order: LocalityOrder,
+  localityOrder: LocalityOrder,
   { failover, failoverPriority }: LocalityOrdering,
 ): LocalityGroup[] {
-  const [proxyRegion] = order.proxyLocality.split('/');
+  const [proxyRegion] = localityOrder.proxyLocality.split('/');
   const failoverRegion = failover?.find(({ from }) => from === proxyRegion)?.to;
   const regionDistance = (locality: string): number => {
     const [region] = locality.split('/');
@@ -102,7 +105,7 @@ function groupByRegion(
     return failoverRegion === undefined || failoverRegion === region ? 1 : 2;
   };
   const tiers = failoverPriority?.length
-    ? groupByLabelPriority(endpoints, order, failoverPriority)
+    ? groupByLabelPriority(endpoints, localityOrder, failoverPriority)
     : groupByLocality(endpoints);
   return tiers.map((group) => ({ ...group, priority: group.priority * 3 + regionDistance(group.locality) }));
 }
@@ -118,12 +121,12 @@ function distributeGroups(
   const remainingGroups = new Set(groups);
   const weightedGroups: LocalityGroup[] = [];
   // The most specific target selects its localities first.
-  for (const [to, weight] of Object.entries(entry.to).sort(([a], [b]) => specificity(b) - specificity(a))) {
-    const members = [...remainingGroups].filter((group) => localityMatches(group.locality, to));
-    const total = members.reduce((sum, group) => sum + group.weight, 0);
+  for (const [targetLocality, weight] of Object.entries(entry.to).sort(([a], [b]) => specificity(b) - specificity(a))) {
+    const members = [...remainingGroups].filter((group) => localityMatches(group.locality, targetLocality));
+    const totalWeight = members.reduce((sum, group) => sum + group.weight, 0);
     for (const group of members) {
       remainingGroups.delete(group);
-      if (weight > 0) weightedGroups.push({ ...group, weight: Math.ceil((group.weight * weight) / total) });
+      if (weight > 0) weightedGroups.push({ ...group, weight: Math.ceil((group.weight * weight) / totalWeight) });
     }
   }
   return weightedGroups.sort((a, b) => (a.locality < b.locality ? -1 : 1));
@@ -131,20 +134,23 @@ function distributeGroups(
 
 function orderByFailover(
   groups: readonly LocalityGroup[],
-  order: LocalityOrder,
-  setting: LocalityLoadBalancerSetting,
-): LocalityGroup[] {
-  return groups.map((group) => ({ ...group, priority: regionDistance(order.proxyLocality, group.locality, setting) }));
-}
-
-function orderByFailoverInTiers(
-  groups: readonly LocalityGroup[],
-  order: LocalityOrder,
+  localityOrder: LocalityOrder,
   setting: LocalityLoadBalancerSetting,
 ): LocalityGroup[] {
   return groups.map((group) => ({
     ...group,
-    priority: group.priority * 5 + regionDistance(order.proxyLocality, group.locality, setting),
+    priority: regionDistance(localityOrder.proxyLocality, group.locality, setting),
+  }));
+}
+
+function orderByFailoverInTiers(
+  groups: readonly LocalityGroup[],
+  localityOrder: LocalityOrder,
+  setting: LocalityLoadBalancerSetting,
+): LocalityGroup[] {
+  return groups.map((group) => ({
+    ...group,
+    priority: group.priority * 5 + regionDistance(localityOrder.proxyLocality, group.locality, setting),
   }));
 }
 
@@ -163,20 +169,23 @@ function regionDistance(proxy: string, endpoint: string, setting: LocalityLoadBa
 /** Prioritizes by the number of labels, from the start of the list, that endpoint and proxy have in common. */
 function groupByLabelPriority(
   endpoints: readonly Endpoint[],
-  order: LocalityOrder,
+  localityOrder: LocalityOrder,
   labels: readonly string[],
 ): LocalityGroup[] {
   return groupByPriority(endpoints, (endpoint) => {
-    const firstMiss = labels.findIndex((label) => !sharesLabel(label, endpoint, order));
-    return firstMiss === -1 ? 0 : labels.length - firstMiss;
+    const firstMismatchIndex = labels.findIndex((label) => !hasSameLabelValue(label, endpoint, localityOrder));
+    return firstMismatchIndex === -1 ? 0 : labels.length - firstMismatchIndex;
   });
 }
 
 /** A label `key` requires equal values on proxy and endpoint; `key=value` requires this value on the endpoint. */
-function sharesLabel(label: string, endpoint: Endpoint, order: LocalityOrder): boolean {
+function hasSameLabelValue(label: string, endpoint: Endpoint, localityOrder: LocalityOrder): boolean {
   const equals = label.indexOf('=');
   if (equals > 0) return workloadLabel(endpoint, label.slice(0, equals)) === label.slice(equals + 1);
-  const proxyRegion = workloadLabel({ labels: order.proxyLabels, locality: order.proxyLocality }, label);
+  const proxyRegion = workloadLabel(
+    { labels: localityOrder.proxyLabels, locality: localityOrder.proxyLocality },
+    label,
+  );
   return proxyRegion === workloadLabel(endpoint, label);
 }
 

@@ -75,13 +75,13 @@ function routeThroughGateways(
   gatewaysByEndpoint: ReadonlyMap<Endpoint, readonly NetworkGateway[]>,
 ): readonly Endpoint[] {
   const scale = [...new Set([...gatewaysByEndpoint.values()].map((gateways) => gateways.length))].reduce(lcm, 1);
-  const direct: Endpoint[] = [];
+  const directEndpoints: Endpoint[] = [];
   const gatewayEndpoints = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
     const networkGateways = gatewaysByEndpoint.get(endpoint);
     if (networkGateways === undefined && hasNoAddress(endpoint)) continue;
     if (networkGateways === undefined)
-      direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
+      directEndpoints.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
     else if (isNotForwarded(endpoint) === undefined) {
       for (const gateway of networkGateways) {
         // Endpoints behind a gateway keep their locality, for locality failover.
@@ -91,7 +91,7 @@ function routeThroughGateways(
       }
     }
   }
-  return [...direct, ...gatewayEndpoints.values()];
+  return [...directEndpoints, ...gatewayEndpoints.values()];
 }
 
 function gatewayEndpoint(

@@ -38,9 +38,10 @@ const maxAddresses = 3;
 
 export function addressList(endpoints: readonly Endpoint[]): string {
   const addressTexts = endpoints.slice(0, maxAddresses).map(({ address, port, network, workloadName }) => {
-    const endpointPlace = port === 0 ? address : address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+    const endpointAddress =
+      port === 0 ? address : address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
     if (address === '') return `${workloadName || 'an endpoint'} of network ${network}`;
-    return network === '' ? endpointPlace : `${endpointPlace} of network ${network}`;
+    return network === '' ? endpointAddress : `${endpointAddress} of network ${network}`;
   });
   const omittedCount = endpoints.length - addressTexts.length;
   return `${addressTexts.join(', ')}${omittedCount === 0 ? '' : ` and ${omittedCount} more`}`;

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
-import { isSelected } from '../../model/services/label-match.ts';
+import { matchesSelector } from '../../model/services/label-match.ts';
 import type { Endpoint, Port } from '../../model/services/service.ts';
 import { isUnixSocket } from '../messages/address.ts';
 import { type HealthSelection, healthOf, withSentHealth } from './health.ts';
@@ -42,7 +42,7 @@ function unsuitableReason(
   if (onlyMutualTls && endpoint.tlsMode !== 'istio') return 'plaintext behind SNI';
   if (!allowNames && isHostName(endpoint)) return 'host name';
   if (allowNames && hasNoAddress(endpoint)) return 'no address';
-  return isSelected(labels ?? {}, endpoint.labels) ? undefined : 'subset labels';
+  return matchesSelector(labels ?? {}, endpoint.labels) ? undefined : 'subset labels';
 }
 
 export function isHostName({ address }: Pick<Endpoint, 'address'>): boolean {

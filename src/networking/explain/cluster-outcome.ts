@@ -25,9 +25,9 @@ export function clusterOutcome(
   }
   if (!hasServer(cluster, assignment, carriedProtocol)) {
     const details = carriedProtocol.isHttp ? { details: 'no_healthy_upstream' } : {};
-    return { kind: 'no endpoints', ...status, ...details, flag: 'UH', why: reasonWithout(cluster, assignment) };
+    return { kind: 'no endpoints', ...status, ...details, flag: 'UH', why: reasonWithoutServer(cluster, assignment) };
   }
-  if (acceptsNoServer(cluster)) {
+  if (rejectsEveryServer(cluster)) {
     const reason = `the TLS settings of cluster ${name} accept no server certificate`;
     return { kind: 'upstream refused', ...status, flag: 'UF', why: reason };
   }
@@ -35,21 +35,25 @@ export function clusterOutcome(
 }
 
 export function combinedOutcome(targets: readonly Target[], carriedProtocol: CarriedProtocol): RequestOutcome {
-  const sum = targets.reduce((total, { weight }) => total + weight, 0);
+  const totalWeight = targets.reduce((total, { weight }) => total + weight, 0);
   return dividedOutcome(
-    targets.map((target) => ({ share: target.weight / sum, outcome: clusterOutcome(target, carriedProtocol) })),
+    targets.map((target) => ({ share: target.weight / totalWeight, outcome: clusterOutcome(target, carriedProtocol) })),
   );
 }
 
-export function dividedOutcome(shares: readonly OutcomeShare[]): RequestOutcome {
+export function dividedOutcome(outcomeShares: readonly OutcomeShare[]): RequestOutcome {
   const mergedShares = new Map<string, OutcomeShare>();
-  for (const { share, outcome } of shares.filter((clusterShare) => clusterShare.share > 0).flatMap(flattenShares)) {
+  for (const { share, outcome } of outcomeShares
+    .filter((clusterShare) => clusterShare.share > 0)
+    .flatMap(flattenShares)) {
     const key = JSON.stringify(outcome);
     mergedShares.set(key, { outcome, share: share + (mergedShares.get(key)?.share ?? 0) });
   }
-  const [first, ...otherOutcomes] = mergedShares.values();
-  if (first === undefined) return { kind: 'other', why: 'no cluster has a weight' };
-  return otherOutcomes.length === 0 ? first.outcome : { kind: 'divided', shares: [first, ...otherOutcomes] };
+  const [firstOutcome, ...otherOutcomes] = mergedShares.values();
+  if (firstOutcome === undefined) return { kind: 'other', why: 'no cluster has a weight' };
+  return otherOutcomes.length === 0
+    ? firstOutcome.outcome
+    : { kind: 'divided', shares: [firstOutcome, ...otherOutcomes] };
 }
 
 function flattenShares({ share, outcome }: OutcomeShare): readonly OutcomeShare[] {
@@ -74,10 +78,10 @@ function hasServer(
   if (endpoints.some(({ healthStatus }) => usableHealth.has(healthStatus))) return true;
   // Below the panic threshold, Envoy uses all endpoints regardless of health.
   const panics = (commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicPercent) > 0;
-  const failsInPanic =
+  const failsTrafficOnPanic =
     commonLbConfig?.localityConfigSpecifier.case === 'zoneAwareLbConfig' &&
     commonLbConfig.localityConfigSpecifier.value.failTrafficOnPanic;
-  return endpoints.length > 0 && panics && !failsInPanic;
+  return endpoints.length > 0 && panics && !failsTrafficOnPanic;
 }
 
 /** Whether the cluster connects to the address to which the request's Host header resolves. */
@@ -92,7 +96,7 @@ const usableHealth: ReadonlySet<HealthStatus> = new Set([
   HealthStatus.DEGRADED,
 ]);
 
-function reasonWithout(
+function reasonWithoutServer(
   { name, clusterDiscoveryType: type }: Cluster,
   assignment: ClusterLoadAssignment | undefined,
 ): string {
@@ -104,7 +108,7 @@ function reasonWithout(
 }
 
 /** Whether the TLS context accepts no certificate, because its only accepted hash is all zeros. */
-function acceptsNoServer({ transportSocket }: Cluster): boolean {
+function rejectsEveryServer({ transportSocket }: Cluster): boolean {
   if (transportSocket?.configType.case !== 'typedConfig') return false;
   const context = anyUnpack(transportSocket.configType.value, UpstreamTlsContextSchema)?.commonTlsContext;
   const validation = context?.validationContextType;

@@ -28,16 +28,24 @@ export function explain(configuration: ProxyConfiguration, question: Question): 
     return { ...emptyExplanation, outcome: { kind: 'closed', why: 'no listener accepts the connection' } };
   const inspectorOutcome = httpInspectorOutcome(listener.listener, question);
   if (inspectorOutcome !== undefined) return { ...emptyExplanation, listener, outcome: inspectorOutcome };
-  const inspected = inspectConnection(listener.listener, question);
-  const chain = filterChainOf(listener.listener, question, inspected);
+  const inspectedConnection = inspectConnection(listener.listener, question);
+  const chain = filterChainOf(listener.listener, question, inspectedConnection);
   if (chain === undefined) {
     const reason = 'no filter chain matches the connection';
-    return { ...emptyExplanation, listener, inspected, outcome: { kind: 'closed', flag: 'NR', why: reason } };
+    return {
+      ...emptyExplanation,
+      listener,
+      inspected: inspectedConnection,
+      outcome: { kind: 'closed', flag: 'NR', why: reason },
+    };
   }
   const filters = chain.filters.map(({ name }) => name);
   const http = lastOf(chain.filters, HttpConnectionManagerSchema)?.httpFilters.map(({ name }) => name) ?? [];
-  const partialExplanation = { listener, inspected, chain, filters: [...filters, ...http] };
-  return { ...partialExplanation, ...explainChain({ listener, inspected, chain }, configuration, question) };
+  const partialExplanation = { listener, inspected: inspectedConnection, chain, filters: [...filters, ...http] };
+  return {
+    ...partialExplanation,
+    ...explainChain({ listener, inspected: inspectedConnection, chain }, configuration, question),
+  };
 }
 
 type PartialExplanation = Pick<Explanation, 'outcome' | 'targets'> & Partial<Explanation>;
@@ -62,10 +70,10 @@ function explainChain(
     return { targets: [], outcome: { kind: 'not decided', filter: 'TLS', why: error.message } };
   }
   const subject = { question, inspected, metadata: {}, ...(tls && { tls }) };
-  const throughFilters = explainLastFilter(acceptedConnection, subject, configuration);
-  if (tls?.refusal !== undefined) return { ...throughFilters, outcome: { kind: 'closed', why: tls.refusal } };
+  const filterExplanation = explainLastFilter(acceptedConnection, subject, configuration);
+  if (tls?.refusal !== undefined) return { ...filterExplanation, outcome: { kind: 'closed', why: tls.refusal } };
   const filterOutcome = evaluateNetworkFilters(chain.filters, subject);
-  return filterOutcome === undefined ? throughFilters : { ...throughFilters, outcome: filterOutcome };
+  return filterOutcome === undefined ? filterExplanation : { ...filterExplanation, outcome: filterOutcome };
 }
 
 function explainLastFilter(
@@ -95,10 +103,10 @@ function explainTcp(
   configuration: ProxyConfiguration,
   isRedirected: boolean,
 ): PartialExplanation {
-  const sniDecides = filters.some(({ name }) => name === 'envoy.filters.network.sni_cluster') && tls?.sni;
-  const soleCluster = sniDecides || (specifier.case === 'cluster' && specifier.value);
-  const clusters = soleCluster
-    ? [{ name: soleCluster, weight: 1 }]
+  const sniCluster = filters.some(({ name }) => name === 'envoy.filters.network.sni_cluster') && tls?.sni;
+  const singleCluster = sniCluster || (specifier.case === 'cluster' && specifier.value);
+  const clusters = singleCluster
+    ? [{ name: singleCluster, weight: 1 }]
     : specifier.case === 'weightedClusters'
       ? specifier.value.clusters
       : [];

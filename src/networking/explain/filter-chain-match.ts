@@ -20,7 +20,7 @@ type Match = NonNullable<FilterChain['filterChainMatch']>;
 export function filterChainOf(
   listener: Listener,
   question: Question,
-  inspected: InspectedConnection,
+  inspectedConnection: InspectedConnection,
 ): FilterChain | undefined {
   const { destination, source } = question;
   let remainingChains: readonly FilterChain[] = listener.filterChains;
@@ -31,15 +31,15 @@ export function filterChainOf(
   remainingChains = chooseChains(
     remainingChains,
     ({ serverNames }) => serverNames.map((name) => name.replace(/^\*/, '')),
-    suffixes(inspected),
+    suffixes(inspectedConnection),
   );
   remainingChains = chooseChains(remainingChains, ({ transportProtocol }) => valueList(transportProtocol), [
-    inspected.transport,
+    inspectedConnection.transport,
   ]);
   remainingChains = chooseChains(
     remainingChains,
     ({ applicationProtocols }) => applicationProtocols,
-    inspected.applicationProtocols,
+    inspectedConnection.applicationProtocols,
   );
   remainingChains = chooseRange(
     remainingChains,
@@ -72,8 +72,8 @@ function suffixes({ serverName }: InspectedConnection): readonly string[] {
 
 function sourceTypes({ source, destination }: Question): readonly string[] {
   if (source === undefined) return [];
-  const isLocal = source.address === destination.address || isLoopback(source.address);
-  return [String(isLocal ? SourceType.SAME_IP_OR_LOOPBACK : SourceType.EXTERNAL)];
+  const isLocalSource = source.address === destination.address || isLoopback(source.address);
+  return [String(isLocalSource ? SourceType.SAME_IP_OR_LOOPBACK : SourceType.EXTERNAL)];
 }
 
 /** Returns the chains that match the first candidate listed by any chain, otherwise the chains without this criterion. */

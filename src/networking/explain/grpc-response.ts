@@ -6,7 +6,7 @@ export function isGrpc({ headers }: Pick<RoutedRequest, 'headers'>): boolean {
   return /^application\/grpc(?:$|[+;])/.test(headers['content-type'] ?? '');
 }
 
-export function asGrpcResponse(requestOutcome: RequestOutcome): RequestOutcome {
+export function toGrpcResponse(requestOutcome: RequestOutcome): RequestOutcome {
   switch (requestOutcome.kind) {
     case 'forwarded':
     case 'accepted':
@@ -20,7 +20,7 @@ export function asGrpcResponse(requestOutcome: RequestOutcome): RequestOutcome {
         ...requestOutcome,
         shares: requestOutcome.shares.map((outcomeShare) => ({
           ...outcomeShare,
-          outcome: asGrpcResponse(outcomeShare.outcome),
+          outcome: toGrpcResponse(outcomeShare.outcome),
         })),
       };
     // An abort with a gRPC status needs no conversion.

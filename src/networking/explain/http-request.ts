@@ -10,7 +10,7 @@ import { combinedOutcome, dividedOutcome, isDynamicForwardProxy } from './cluste
 import type { Explanation } from './explanation.ts';
 import { evaluateHttpFilters } from './filters/http-filters.ts';
 import type { Subject } from './filters/subject.ts';
-import { asGrpcResponse, isGrpc } from './grpc-response.ts';
+import { isGrpc, toGrpcResponse } from './grpc-response.ts';
 import { outcomeOfRoute, type RequestOutcome, type Target, targetOf } from './outcome.ts';
 import { normalizedPath } from './path.ts';
 import type { ProxyConfiguration } from './proxy-configuration.ts';
@@ -33,7 +33,7 @@ type RequestExplanation = Pick<Explanation, 'targets' | 'outcome' | 'routeConfig
 export function explainHttp(context: RequestContext, httpQuestion: HttpQuestion | undefined): RequestExplanation {
   const { manager, configuration } = context;
   if (httpQuestion === undefined) return { targets: [], outcome: nonHttpOutcome(context.subject) };
-  const codecOutcome = refusedByCodec(httpQuestion, manager);
+  const codecOutcome = codecRejectionOf(httpQuestion, manager);
   if (codecOutcome !== undefined) return { targets: [], outcome: codecOutcome };
   const http = readByCodec(httpQuestion);
   const routeConfiguration = nameOfRoutes(manager);
@@ -43,7 +43,7 @@ export function explainHttp(context: RequestContext, httpQuestion: HttpQuestion 
       : configuration.routes.get(routeConfiguration);
   const baseResult = { targets: [], routeConfiguration };
   if (!isWithHost(http)) {
-    const virtualHost = routes && soleVirtualHost(routes);
+    const virtualHost = routes && onlyVirtualHost(routes);
     const outcome = malformedRequest('the request has no Host header', '', 'missing_host_header');
     return { ...baseResult, ...(virtualHost && { virtualHost }), outcome };
   }
@@ -62,7 +62,7 @@ function explainRoutes(
   const subject = { ...context.subject, request, metadata: { ...context.subject.metadata } };
   const choose = (): ChosenRoute => chosenRoute(routes, { ...request, metadata: subject.metadata }, context);
   let selectedRoute = choose();
-  const shares = evaluateHttpFilters(context.manager.httpFilters, {
+  const outcomeShares = evaluateHttpFilters(context.manager.httpFilters, {
     subject,
     routeConfigs: () => configsOf(routes, selectedRoute),
     clearRoute: () => {
@@ -73,14 +73,17 @@ function explainRoutes(
     nowMs: context.nowMs,
     lacksFetchedKeys: context.configuration.lacksFetchedKeys === true,
   });
-  const endedShare = shares.reduce((sum, { share }) => sum + share, 0);
+  const completedShare = outcomeShares.reduce((sum, { share }) => sum + share, 0);
   const { virtualHost, route, targets } = selectedRoute;
-  const outcome = dividedOutcome([...shares, { share: Math.max(0, 1 - endedShare), outcome: selectedRoute.outcome }]);
+  const outcome = dividedOutcome([
+    ...outcomeShares,
+    { share: Math.max(0, 1 - completedShare), outcome: selectedRoute.outcome },
+  ]);
   return {
     ...(virtualHost && { virtualHost }),
     ...(route && { route }),
     targets,
-    outcome: isGrpc(request) ? asGrpcResponse(outcome) : outcome,
+    outcome: isGrpc(request) ? toGrpcResponse(outcome) : outcome,
   };
 }
 
@@ -95,8 +98,8 @@ function chosenRoute(routes: RouteConfiguration, request: RoutedRequest, context
   const virtualHost = virtualHostOf(routes, request.authority);
   if (virtualHost === undefined) return { targets: [], outcome: noRoute(missingHostText(request.authority, routes)) };
   if (virtualHost.requireTls === TlsRequirement.ALL && request.scheme !== 'https') {
-    const to = `https://${request.authority}${request.path}`;
-    return { virtualHost, targets: [], outcome: { kind: 'redirected', status: 301, to } };
+    const redirectUrl = `https://${request.authority}${request.path}`;
+    return { virtualHost, targets: [], outcome: { kind: 'redirected', status: 301, to: redirectUrl } };
   }
   const route = routeOf(virtualHost, request);
   if (route === undefined) return { virtualHost, targets: [], outcome: noRoute('no route matches the request') };
@@ -130,18 +133,18 @@ const methods: ReadonlySet<string> = new Set(
 );
 
 /** Returns the response to a request that Envoy rejects before routing, and `undefined` if Envoy accepts it. */
-function refusedByCodec(http: HttpQuestion, manager: HttpConnectionManager): RequestOutcome | undefined {
+function codecRejectionOf(http: HttpQuestion, manager: HttpConnectionManager): RequestOutcome | undefined {
   const maxBytes = 1_024 * (manager.maxRequestHeadersKb ?? defaultMaxHeadersKb);
-  const bytes = headerBytes(http);
-  const reason = `the request has ${bytes} bytes of headers, the maximum is ${maxBytes}`;
-  if (http.version === 'HTTP/2') return bytes > maxBytes ? { kind: 'closed', flag: 'DR', why: reason } : undefined;
+  const headerSize = headerBytes(http);
+  const reason = `the request has ${headerSize} bytes of headers, the maximum is ${maxBytes}`;
+  if (http.version === 'HTTP/2') return headerSize > maxBytes ? { kind: 'closed', flag: 'DR', why: reason } : undefined;
   if (!methods.has(http.method)) {
     return malformedRequest(`the method ${http.method} is unknown`, 'DPE', 'http1.codec_error');
   }
   if (http.method === 'CONNECT' && http.path.startsWith('/')) {
     return malformedRequest('the target of CONNECT must be HOST:PORT', 'DPE', 'http1.invalid_url');
   }
-  if (bytes > maxBytes) {
+  if (headerSize > maxBytes) {
     return { kind: 'malformed', status: 431, flag: 'DPE', details: 'http1.headers_too_large', why: reason };
   }
   if (http.version === 'HTTP/1.0' && manager.httpProtocolOptions?.acceptHttp10 !== true) {
@@ -159,9 +162,9 @@ function headerBytes({ headers, path, authority = '' }: HttpQuestion): number {
 }
 
 /** Envoy uses the only virtual host for requests without a Host header. */
-function soleVirtualHost({ virtualHosts }: RouteConfiguration): VirtualHost | undefined {
-  const [first, ...otherHosts] = virtualHosts;
-  return otherHosts.length === 0 && first?.domains.join() === '*' ? first : undefined;
+function onlyVirtualHost({ virtualHosts }: RouteConfiguration): VirtualHost | undefined {
+  const [firstHost, ...otherHosts] = virtualHosts;
+  return otherHosts.length === 0 && firstHost?.domains.join() === '*' ? firstHost : undefined;
 }
 
 /** Trims header values as Envoy's HTTP/1 codec does. A target with a host (`GET http://host/path`, `CONNECT host:port`) replaces the Host header. */

@@ -18,7 +18,7 @@ const httpInspector = 'type.googleapis.com/envoy.extensions.filters.listener.htt
 
 /** Without a TLS inspector, a listener treats all connections as plaintext. */
 export function inspectConnection(listener: Listener, { tls, http, destination }: Question): InspectedConnection {
-  const inspects = (typeUrl: string): boolean => inspectsWith(typeUrl, listener, destination.port);
+  const inspects = (typeUrl: string): boolean => hasActiveInspector(typeUrl, listener, destination.port);
   if (tls && inspects(tlsInspector)) {
     return { transport: 'tls', serverName: tls.sni?.toLowerCase() ?? '', applicationProtocols: tls.alpn };
   }
@@ -40,21 +40,21 @@ export function httpInspectorOutcome(
   { tls, http, destination }: Question,
 ): RequestOutcome | undefined {
   if (tls !== undefined || http === undefined || http.version === 'HTTP/2') return undefined;
-  if (!inspectsWith(httpInspector, listener, destination.port)) return undefined;
+  if (!hasActiveInspector(httpInspector, listener, destination.port)) return undefined;
   const bytes = `${http.method} ${http.path} ${http.version}\r\n`.length;
   if (bytes > maxInspectedBytes) {
     const reason = `the request line has ${bytes} bytes; the HTTP inspector reads at most ${maxInspectedBytes}`;
     return { kind: 'closed', why: reason };
   }
-  if (bytes <= maxClientHelloBytes || !inspectsWith(tlsInspector, listener, destination.port)) return undefined;
+  if (bytes <= maxClientHelloBytes || !hasActiveInspector(tlsInspector, listener, destination.port)) return undefined;
   const reason =
     `the request line has ${bytes} bytes; if more than ${maxClientHelloBytes} arrive at once, the HTTP inspector ` +
     'behind the TLS inspector waits until the client closes the connection';
   return { kind: 'not decided', filter: 'envoy.filters.listener.http_inspector', why: reason };
 }
 
-function inspectsWith(typeUrl: string, { listenerFilters }: Listener, port: number): boolean {
-  return listenerFilters.some((filter) => typeUrlOf(filter) === typeUrl && !isDisabled(filter, port));
+function hasActiveInspector(typeUrl: string, { listenerFilters }: Listener, port: number): boolean {
+  return listenerFilters.some((filter) => typeUrlOf(filter) === typeUrl && !isFilterDisabled(filter, port));
 }
 
 function plainProtocol(version: NonNullable<Question['http']>['version']): string {
@@ -65,7 +65,7 @@ function typeUrlOf({ configType }: ListenerFilter): string {
   return configType.case === 'typedConfig' ? configType.value.typeUrl : '';
 }
 
-function isDisabled({ filterDisabled }: ListenerFilter, port: number): boolean {
+function isFilterDisabled({ filterDisabled }: ListenerFilter, port: number): boolean {
   return filterDisabled !== undefined && matchesPort(filterDisabled, port);
 }
 

@@ -26,33 +26,33 @@ export function listenerOf(listeners: readonly Listener[], question: Question): 
       listenerDirection === expectedDirection || listenerDirection === TrafficDirection.UNSPECIFIED,
   );
   const boundListeners = directionListeners.filter(({ bindToPort }) => bindToPort !== false);
-  const direct = listenerAt(boundListeners, destination);
-  if (direct !== undefined) return { listener: direct, isRedirected: false };
-  const redirectListener = boundListeners.find(receivesRedirected);
+  const directListener = listenerAt(boundListeners, destination);
+  if (directListener !== undefined) return { listener: directListener, isRedirected: false };
+  const redirectListener = boundListeners.find(acceptsRedirectedConnections);
   if (redirectListener === undefined) return undefined;
   if (!redirectListener.useOriginalDst) return { listener: redirectListener, isRedirected: true };
-  const ownListener = listenerAt(
+  const destinationListener = listenerAt(
     directionListeners.filter((listener) => listener !== redirectListener),
     destination,
   );
   return {
-    listener: ownListener ?? redirectListener,
-    ...(ownListener && { firstListener: redirectListener }),
+    listener: destinationListener ?? redirectListener,
+    ...(destinationListener && { firstListener: redirectListener }),
     isRedirected: true,
   };
 }
 
-function receivesRedirected({ useOriginalDst, listenerFilters }: Listener): boolean {
+function acceptsRedirectedConnections({ useOriginalDst, listenerFilters }: Listener): boolean {
   return useOriginalDst === true || listenerFilters.some(({ name }) => name === 'envoy.filters.listener.original_dst');
 }
 
 /** A listener of the exact address precedes one of the wildcard address. */
 function listenerAt(listeners: readonly Listener[], { address, port }: Question['destination']): Listener | undefined {
-  const findListener = (matches: (place: ConnectionTarget) => boolean): Listener | undefined =>
+  const findListener = (matches: (listenerTarget: ConnectionTarget) => boolean): Listener | undefined =>
     listeners.find(
       (listener) =>
         listener.udpListenerConfig === undefined &&
-        placesOf(listener).some((listenerPlace) => listenerPlace.port === port && matches(listenerPlace)),
+        targetsOf(listener).some((listenerTarget) => listenerTarget.port === port && matches(listenerTarget)),
     );
   return (
     findListener((listenerPlace) => listenerPlace.address === address) ??
@@ -62,11 +62,13 @@ function listenerAt(listeners: readonly Listener[], { address, port }: Question[
   );
 }
 
-function placesOf({ address, additionalAddresses }: Listener): readonly ConnectionTarget[] {
-  return [address, ...additionalAddresses.map((additionalAddress) => additionalAddress.address)].flatMap(placeOf);
+function targetsOf({ address, additionalAddresses }: Listener): readonly ConnectionTarget[] {
+  return [address, ...additionalAddresses.map((additionalAddress) => additionalAddress.address)].flatMap(
+    targetsOfAddress,
+  );
 }
 
-function placeOf(address: Address | undefined): readonly ConnectionTarget[] {
+function targetsOfAddress(address: Address | undefined): readonly ConnectionTarget[] {
   if (address?.address.case !== 'socketAddress') return [];
   const { address: ip, portSpecifier } = address.address.value;
   return portSpecifier.case === 'portValue' ? [{ address: ip, port: portSpecifier.value }] : [];

@@ -82,14 +82,14 @@ export function targetOf(
   };
 }
 
-interface Weighted {
+interface WeightedTarget {
   readonly name: string;
   readonly weight: number;
 }
 
 interface RouteOutcome {
   readonly outcome?: RequestOutcome;
-  readonly clusters: readonly Weighted[];
+  readonly clusters: readonly WeightedTarget[];
   readonly missingStatus?: number;
 }
 
@@ -118,7 +118,7 @@ const missingStatuses: Readonly<Record<MissingCode, number>> = {
   [MissingCode.INTERNAL_SERVER_ERROR]: 500,
 };
 
-function clustersOf({ clusterSpecifier: specifier }: RouteAction, request: RoutedRequest): readonly Weighted[] {
+function clustersOf({ clusterSpecifier: specifier }: RouteAction, request: RoutedRequest): readonly WeightedTarget[] {
   switch (specifier.case) {
     case 'cluster':
       return [{ name: specifier.value, weight: 1 }];
@@ -141,15 +141,15 @@ const statuses: Readonly<Record<RedirectCode, number>> = {
 
 function redirection(redirect: RedirectAction, request: RoutedRequest): RequestOutcome {
   const { schemeRewriteSpecifier: rewrite, pathRewriteSpecifier: path, hostRedirect, portRedirect } = redirect;
-  const toHttps = rewrite.case === 'httpsRedirect' && rewrite.value;
-  const scheme = rewrite.case === 'schemeRedirect' ? rewrite.value : toHttps ? 'https' : request.scheme;
+  const redirectsToHttps = rewrite.case === 'httpsRedirect' && rewrite.value;
+  const scheme = rewrite.case === 'schemeRedirect' ? rewrite.value : redirectsToHttps ? 'https' : request.scheme;
   const host = hostRedirect || (portRedirect === 0 ? request.authority : request.authority.replace(/:\d+$/, ''));
   const port = portRedirect === 0 ? '' : `:${portRedirect}`;
-  const to = path.case === 'pathRedirect' ? path.value : request.path;
+  const redirectPath = path.case === 'pathRedirect' ? path.value : request.path;
   const note = path.case === 'prefixRewrite' || path.case === 'regexRewrite' ? ' (its path rewritten)' : '';
   return {
     kind: 'redirected',
     status: statuses[redirect.responseCode] ?? 301,
-    to: `${scheme}://${host}${port}${to}${note}`,
+    to: `${scheme}://${host}${port}${redirectPath}${note}`,
   };
 }

@@ -7,8 +7,8 @@ import {
 type Settings = Pick<HttpConnectionManager, 'normalizePath' | 'mergeSlashes' | 'pathWithEscapedSlashesAction'>;
 
 export function normalizedPath(fullPath: string, settings: Settings): string | undefined {
-  const end = fullPath.search(/[?#]/);
-  const [path, suffix] = end === -1 ? [fullPath, ''] : [fullPath.slice(0, end), fullPath.slice(end)];
+  const pathEnd = fullPath.search(/[?#]/);
+  const [path, suffix] = pathEnd === -1 ? [fullPath, ''] : [fullPath.slice(0, pathEnd), fullPath.slice(pathEnd)];
   if (!path.startsWith('/')) return fullPath;
   const unescapedPath = unescapeSlashes(path, settings);
   if (unescapedPath === undefined) return undefined;
@@ -27,17 +27,17 @@ function unescapeSlashes(path: string, { pathWithEscapedSlashesAction: action }:
 
 /** Normalizes as for web URLs (RFC 3986 §6.2.2): dot segments, percent-encoded unreserved characters, backslashes. */
 function resolveDots(path: string): string {
-  const decoded = path.replaceAll(/%([0-9a-f]{2})/gi, (escape, hex: string) => {
+  const decodedPath = path.replaceAll(/%([0-9a-f]{2})/gi, (escape, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16));
     return /[\w.~-]/.test(character) ? character : escape;
   });
-  const segments = decoded.replaceAll('\\', '/').split('/');
+  const segments = decodedPath.replaceAll('\\', '/').split('/');
   const keptSegments: string[] = [];
   for (const [index, segment] of segments.entries()) {
-    const isLast = index === segments.length - 1;
+    const isLastSegment = index === segments.length - 1;
     if (segment === '..' && keptSegments.length > 1) keptSegments.pop();
     if (segment !== '.' && segment !== '..') keptSegments.push(segment);
-    else if (isLast) keptSegments.push('');
+    else if (isLastSegment) keptSegments.push('');
   }
   return keptSegments.join('/') || '/';
 }

@@ -50,7 +50,7 @@ export function routeOf({ routes }: VirtualHost, request: RoutedRequest): Route 
 }
 
 export function matchesRoute(match: RouteMatch, request: RoutedRequest): boolean {
-  const [path = '', query = ''] = splitAt(request.path.split('#')[0]!, '?');
+  const [path = '', query = ''] = splitAtSeparator(request.path.split('#')[0]!, '?');
   const parameters = new URLSearchParams(query);
   return (
     matchesPath(match, path, request.method) &&
@@ -137,7 +137,7 @@ function matchesValue({ matchPattern }: ValueMatcher, value: unknown): boolean {
   }
 }
 
-function splitAt(text: string, separator: string): readonly [string, string] {
+function splitAtSeparator(text: string, separator: string): readonly [string, string] {
   const separatorIndex = text.indexOf(separator);
   return separatorIndex === -1 ? [text, ''] : [text.slice(0, separatorIndex), text.slice(separatorIndex + 1)];
 }

@@ -9,18 +9,18 @@ type Settings = Pick<HttpConnectionManager, 'useRemoteAddress' | 'xffNumTrustedH
 export function clientOf(
   { headers }: HttpQuestion,
   { useRemoteAddress, xffNumTrustedHops }: Settings,
-  direct: string | undefined,
+  directAddress: string | undefined,
 ): string | undefined {
-  const forwarded = (ownValue(headers, 'x-forwarded-for') ?? '').split(',').map((text) => text.trim());
+  const forwardedAddresses = (ownValue(headers, 'x-forwarded-for') ?? '').split(',').map((text) => text.trim());
   // With `use_remote_address`, the connection's peer is one hop, which the header does not contain.
   const hops = useRemoteAddress === true ? xffNumTrustedHops - 1 : xffNumTrustedHops;
-  const forwardedAddress = hops < 0 ? undefined : forwarded.at(-1 - hops);
-  return forwardedAddress !== undefined && isIP(forwardedAddress) !== 0 ? forwardedAddress : direct;
+  const forwardedAddress = hops < 0 ? undefined : forwardedAddresses.at(-1 - hops);
+  return forwardedAddress !== undefined && isIP(forwardedAddress) !== 0 ? forwardedAddress : directAddress;
 }
 
-export function schemeOf({ headers }: HttpQuestion, settings: Settings, endsTls: boolean): 'http' | 'https' {
+export function schemeOf({ headers }: HttpQuestion, settings: Settings, terminatesTls: boolean): 'http' | 'https' {
   const forwardedProto = ownValue(headers, 'x-forwarded-proto')?.toLowerCase();
-  const isTrusted = settings.useRemoteAddress !== true || settings.xffNumTrustedHops > 0;
-  if (isTrusted && (forwardedProto === 'http' || forwardedProto === 'https')) return forwardedProto;
-  return endsTls ? 'https' : 'http';
+  const trustsForwardedScheme = settings.useRemoteAddress !== true || settings.xffNumTrustedHops > 0;
+  if (trustsForwardedScheme && (forwardedProto === 'http' || forwardedProto === 'https')) return forwardedProto;
+  return terminatesTls ? 'https' : 'http';
 }

@@ -206,7 +206,7 @@ metadata: { name: one, namespace: shop }
 spec: { url: "file:///a.wasm" }`);
     const recalled = new Map<string, { readonly dependsOn: readonly ConfigKey[] }>();
     const cache: Memory = {
-      recall: (type, key, _, build) => {
+      getOrBuild: (type, key, _, build) => {
         const cachedValue = recalled.get(`${type} ${key}`) ?? build(undefined);
         recalled.set(`${type} ${key}`, cachedValue);
         return cachedValue as ReturnType<typeof build>;

@@ -44,12 +44,12 @@ export function buildWasmPlugins(
     const fetches = shape.metadata.WASM_FETCH ?? '';
     const pull = isFetchedByAgent ? pullOf(plugin, shape, push) : undefined;
     const cacheKey = `${name} ${shape.runsWasm} ${fetches} ${pull?.mayHaveSecret ?? ''}`;
-    return cache.recall('ECDS', cacheKey, [plugin, pull?.secret], () => {
+    return cache.getOrBuild('ECDS', cacheKey, [plugin, pull?.secret], () => {
       const typedConfig = configurationOf(plugin, code, pull?.variables);
       const message = create(TypedExtensionConfigSchema, { name, typedConfig });
       const key = configKeyOf(plugin);
-      const all = [key, ...(pull?.dependsOn ?? []), ...dependsOn];
-      return namedResource(TypedExtensionConfigSchema, withOrigins(message, [{ key }]), all);
+      const allDependencies = [key, ...(pull?.dependsOn ?? []), ...dependsOn];
+      return namedResource(TypedExtensionConfigSchema, withOrigins(message, [{ key }]), allDependencies);
     });
   });
 }
@@ -67,7 +67,7 @@ export function fetchedPluginsText(shape: ProxyShape, push: PushContext): string
 }
 
 function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushContext): WasmSource {
-  if (!shape.runsWasm) return withheldSource;
+  if (!shape.runsWasm) return emptySource;
   const cachedSources = sourcesOf(shape, push);
   const source = cachedSources.get(plugin) ?? wasmSource(plugin.spec, shape, push);
   cachedSources.set(plugin, source);
@@ -77,22 +77,22 @@ function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushConte
 const sourcesOf = memoizeByPair((_: ProxyShape, __: PushContext) => new Map<Config<WasmPlugin>, WasmSource>());
 
 /** Source for an Envoy that exits on Wasm code or rejects it: same effect as code that cannot be fetched. */
-const withheldSource: WasmSource = { code: undefined, dependsOn: [] };
+const emptySource: WasmSource = { code: undefined, dependsOn: [] };
 
-function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code'], forAgent?: PullVariables): Any {
+function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code'], agentPull?: PullVariables): Any {
   const network = levelOf(plugin.spec) === 'NETWORK';
   if (code === undefined) return wasmSubstitute(levelOf(plugin.spec), plugin.spec.failStrategy === 'FAIL_OPEN');
-  const config = pluginConfig(plugin, code, forAgent);
+  const config = pluginConfig(plugin, code, agentPull);
   return network ? pack(NetworkWasmSchema, { config }) : pack(HttpWasmSchema, { config });
 }
 
 function pluginConfig(
   { namespace, name, spec }: Config<WasmPlugin>,
   code: NonNullable<WasmSource['code']>,
-  forAgent: PullVariables | undefined,
+  agentPull: PullVariables | undefined,
 ): Init<typeof PluginConfigSchema> {
   const { pluginConfig: settings, pluginName = '', failStrategy, vmConfig } = spec;
-  const environment = environmentOf(vmConfig?.env ?? [], forAgent);
+  const environment = environmentOf(vmConfig?.env ?? [], agentPull);
   const vmId = vmIdOf(spec);
   return {
     name: extensionName({ namespace, name }),
@@ -114,21 +114,23 @@ function pluginConfig(
 
 /** Plugins with the same ID and code share a VM. Envoy 1.40 compares neither code that is still being fetched nor environment variables. */
 function vmIdOf({ url, sha256 = '', vmConfig }: WasmPlugin): string {
-  const isLocal = url.startsWith('file:');
+  const isLocalFile = url.startsWith('file:');
   const variables = vmConfig?.env ?? [];
-  return isLocal && variables.length === 0 ? '' : hash('sha256', JSON.stringify([isLocal ? '' : sha256, variables]));
+  return isLocalFile && variables.length === 0
+    ? ''
+    : hash('sha256', JSON.stringify([isLocalFile ? '' : sha256, variables]));
 }
 
 function environmentOf(
   variables: NonNullable<NonNullable<WasmPlugin['vmConfig']>['env']>,
-  forAgent: PullVariables | undefined,
+  agentPull: PullVariables | undefined,
 ): Init<typeof EnvironmentVariablesSchema> | undefined {
-  if (variables.length === 0 && forAgent === undefined) return undefined;
+  if (variables.length === 0 && agentPull === undefined) return undefined;
   const [host, inline] = [true, false].map((isFromHost) =>
     variables.filter(({ valueFrom }) => (valueFrom === 'HOST') === isFromHost),
   );
   return {
     hostEnvKeys: host!.map((variable) => variable.name),
-    keyValues: { ...Object.fromEntries(inline!.map(({ name, value }) => [name, value ?? ''])), ...forAgent },
+    keyValues: { ...Object.fromEntries(inline!.map(({ name, value }) => [name, value ?? ''])), ...agentPull },
   };
 }

@@ -26,15 +26,15 @@ export function pluginsOf(
   const side = sideOf(context.direction);
   return wasmPlugins
     .filter(({ spec }) => levelOf(spec) === level && (spec.phase ?? 'UNSPECIFIED_PHASE') === phase)
-    .filter(({ spec }) => isMatched(spec.match ?? [], side, context.port))
+    .filter(({ spec }) => matchesAnyOf(spec.match ?? [], side, context.port))
     .toSorted((a, b) => (b.spec.priority ?? 0) - (a.spec.priority ?? 0));
 }
 
 /** With port 0, the filter chain is for any port, so every port condition matches. */
-function isMatched(matches: readonly WasmMatch[], side: TelemetrySide, port: number): boolean {
+function matchesAnyOf(matches: readonly WasmMatch[], side: TelemetrySide, port: number): boolean {
   if (matches.length === 0) return true;
   return matches.some(({ mode = 'UNDEFINED', ports = [] }) => {
-    const onSide = mode === 'UNDEFINED' || mode === 'CLIENT_AND_SERVER' || mode === side;
-    return onSide && (ports.length === 0 || port === 0 || ports.some(({ number }) => number === port));
+    const matchesSide = mode === 'UNDEFINED' || mode === 'CLIENT_AND_SERVER' || mode === side;
+    return matchesSide && (ports.length === 0 || port === 0 || ports.some(({ number }) => number === port));
   });
 }

@@ -9,8 +9,8 @@ import {
   gatewayName,
   isPassthrough,
   listenerKey,
-  type PlacedServer,
   type ServerOnPort,
+  type ServerPlacement,
   serverKindOf,
 } from './placed-server.ts';
 import type { TlsRequirements } from './tls-requirements.ts';
@@ -34,9 +34,9 @@ export interface DifferingOwner {
 export type HostOwners = ReadonlyMap<string, ReadonlyMap<string, HostOwner>>;
 
 /** Includes HTTP servers, because they may redirect to HTTPS. */
-export function hostOwners(placedServers: readonly PlacedServer[], requirements: TlsRequirements): HostOwners {
+export function hostOwners(serverPlacements: readonly ServerPlacement[], requirements: TlsRequirements): HostOwners {
   const claims = new Map<string, Map<string, ServerOnPort[]>>();
-  for (const { serverOnPort, bind, unavailableReason } of placedServers) {
+  for (const { serverOnPort, bind, unavailableReason } of serverPlacements) {
     if (unavailableReason !== undefined || serverKindOf(serverOnPort.server) === 'tcp') continue;
     const key = `${listenerKey(bind, serverOnPort.port)} ${serverKindOf(serverOnPort.server)}`;
     const claimsByHost = claims.get(key) ?? new Map<string, ServerOnPort[]>();
@@ -57,7 +57,11 @@ export function hostOwners(placedServers: readonly PlacedServer[], requirements:
   return owners;
 }
 
-export function ownerAt(owners: HostOwners, { serverOnPort, bind }: PlacedServer, host: string): HostOwner | undefined {
+export function ownerAt(
+  owners: HostOwners,
+  { serverOnPort, bind }: ServerPlacement,
+  host: string,
+): HostOwner | undefined {
   return owners.get(`${listenerKey(bind, serverOnPort.port)} ${serverKindOf(serverOnPort.server)}`)?.get(host);
 }
 
@@ -70,15 +74,15 @@ function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequiremen
   let [serverOnPort] = claimants as [ServerOnPort, ...ServerOnPort[]];
   if (claimants.length === 1) return { serverOnPort, ...hostRelations };
   const { namespace } = serverOnPort.gateway;
-  const rivalServers = claimants.filter(
+  const competingServers = claimants.filter(
     (rivalServer) => rivalServer.gateway.namespace === namespace && hasRequirements(rivalServer),
   );
   if (!hasRequirements(serverOnPort)) return { serverOnPort, ...hostRelations };
-  for (const rivalServer of rivalServers)
+  for (const rivalServer of competingServers)
     if (isStricter(rivalServer, serverOnPort, requirements)) serverOnPort = rivalServer;
   if (serverOnPort.closedReason !== undefined) return { serverOnPort, ...hostRelations };
   let tls = tlsOf(serverOnPort);
-  for (const rivalServer of rivalServers) {
+  for (const rivalServer of competingServers) {
     if (rivalServer === serverOnPort || requirements.weakerFields(tls, tlsOf(rivalServer)).length === 0) continue;
     const combinedTls = requirements.combine(tls, tlsOf(rivalServer));
     if (typeof combinedTls === 'string') {
@@ -94,15 +98,15 @@ function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequiremen
   return { serverOnPort, ...(tls !== tlsOf(serverOnPort) && { tls }), ...hostRelations };
 }
 
-function isStricter(rivalServer: ServerOnPort, serverOnPort: ServerOnPort, requirements: TlsRequirements): boolean {
-  if (rivalServer === serverOnPort || serverOnPort.closedReason !== undefined) return false;
-  if (rivalServer.closedReason !== undefined) return true;
-  const [rivalTls, currentTls] = [tlsOf(rivalServer), tlsOf(serverOnPort)];
-  const difference = requirements.demandOf(rivalTls) - requirements.demandOf(currentTls);
+function isStricter(competingServer: ServerOnPort, serverOnPort: ServerOnPort, requirements: TlsRequirements): boolean {
+  if (competingServer === serverOnPort || serverOnPort.closedReason !== undefined) return false;
+  if (competingServer.closedReason !== undefined) return true;
+  const [competingTls, currentTls] = [tlsOf(competingServer), tlsOf(serverOnPort)];
+  const difference = requirements.demandOf(competingTls) - requirements.demandOf(currentTls);
   if (difference !== 0) return difference > 0;
   return (
-    requirements.weakerFields(currentTls, rivalTls).length > 0 &&
-    requirements.weakerFields(rivalTls, currentTls).length === 0
+    requirements.weakerFields(currentTls, competingTls).length > 0 &&
+    requirements.weakerFields(competingTls, currentTls).length === 0
   );
 }
 
@@ -119,17 +123,17 @@ function tlsOf({ server }: ServerOnPort): ServerTlsSettings {
 
 export function weakerFields(
   { serverOnPort, tls = tlsOf(serverOnPort), closedReason = serverOnPort.closedReason }: HostOwner,
-  other: Pick<HostOwner, 'serverOnPort' | 'tls' | 'closedReason'>,
+  otherOwner: Pick<HostOwner, 'serverOnPort' | 'tls' | 'closedReason'>,
   requirements: TlsRequirements,
 ): readonly string[] {
   if (closedReason !== undefined || !hasRequirements(serverOnPort)) return [];
-  if ((other.closedReason ?? other.serverOnPort.closedReason) !== undefined)
+  if ((otherOwner.closedReason ?? otherOwner.serverOnPort.closedReason) !== undefined)
     return ['open connections instead of closed ones'];
-  const otherMode = tlsOf(other.serverOnPort).mode;
+  const otherMode = tlsOf(otherOwner.serverOnPort).mode;
   // Connections to such a server have SNIs of the form `outbound_…`.
   if (otherMode === 'AUTO_PASSTHROUGH') return [];
-  if (!hasRequirements(other.serverOnPort)) return [`mode ${tls.mode} instead of ${otherMode}`];
-  return requirements.weakerFields(tls, other.tls ?? tlsOf(other.serverOnPort));
+  if (!hasRequirements(otherOwner.serverOnPort)) return [`mode ${tls.mode} instead of ${otherMode}`];
+  return requirements.weakerFields(tls, otherOwner.tls ?? tlsOf(otherOwner.serverOnPort));
 }
 
 function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requirements: TlsRequirements): void {
@@ -141,9 +145,9 @@ function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requiremen
       const weakerFieldNames = weakerFields(widerOwner, owner, requirements);
       if (weakerFieldNames.length > 0) widerOwner.misdirected.set(host, { owner, fields: weakerFieldNames });
       // A closed wider server serves no requests.
-      const excepted =
+      const exceptionFields =
         widerOwner.serverOnPort.closedReason === undefined ? weakerFields(owner, widerOwner, requirements) : [];
-      if (excepted.length > 0) owner.exceptions.set(wildcard, { owner: widerOwner, fields: excepted });
+      if (exceptionFields.length > 0) owner.exceptions.set(wildcard, { owner: widerOwner, fields: exceptionFields });
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import { type HostOwner, type HostOwners, ownerAt, weakerFields } from './host-owners.ts';
-import { dnsName, gatewayName, type PlacedServer, type ServerOnPort, serverKindOf } from './placed-server.ts';
+import { dnsName, gatewayName, type ServerOnPort, type ServerPlacement, serverKindOf } from './placed-server.ts';
 import type { TlsRequirements } from './tls-requirements.ts';
 
 export interface HostShare {
@@ -28,20 +28,20 @@ interface ShareBuilder {
 }
 
 export function servedHosts(
-  placedServer: PlacedServer,
+  serverPlacement: ServerPlacement,
   owners: HostOwners,
   requirements: TlsRequirements,
 ): ServedHosts {
-  const { serverOnPort } = placedServer;
+  const { serverOnPort } = serverPlacement;
   const isTls = serverKindOf(serverOnPort.server) === 'tls';
-  const shares = new Map<string, ShareBuilder>();
+  const sharesByTls = new Map<string, ShareBuilder>();
   const reports = { less: new HostTexts(), lost: new HostTexts(), overlap: new HostTexts() };
   for (const host of serverOnPort.server.hosts) {
-    const owner = ownerAt(owners, placedServer, dnsName(host));
+    const owner = ownerAt(owners, serverPlacement, dnsName(host));
     if (owner?.serverOnPort === serverOnPort) {
       const key = owner.tls || owner.closedReason ? JSON.stringify([owner.tls, owner.closedReason]) : '';
-      const share: ShareBuilder = shares.get(key) ?? { hosts: [], owner, misdirected: new Map() };
-      shares.set(key, share);
+      const share: ShareBuilder = sharesByTls.get(key) ?? { hosts: [], owner, misdirected: new Map() };
+      sharesByTls.set(key, share);
       share.hosts.push(host);
       for (const [otherHost, { owner: otherOwner }] of owner.misdirected)
         share.misdirected.set(otherHost, otherOwner.serverOnPort);
@@ -58,10 +58,10 @@ export function servedHosts(
     `${hosts} ${isSingular ? 'is' : 'are'} ${text}`;
   return {
     shares: isTls
-      ? [...shares].map(shareOf)
+      ? [...sharesByTls].map(shareOf)
       : [{ hosts: serverOnPort.server.hosts, misdirected: new Map(), suffix: '' }],
     lostHostsText: joinTexts([...reports.less.texts(sentence), ...reports.lost.texts(sentence)]),
-    overlapText: joinTexts([...reports.overlap.texts((hosts, _, text) => text.replace(hostsMark, hosts))]),
+    overlapText: joinTexts([...reports.overlap.texts((hosts, _, text) => text.replace(hostsPlaceholder, hosts))]),
   };
 }
 
@@ -70,7 +70,7 @@ function shareOf([key, { owner, ...share }]: [string, ShareBuilder]): HostShare 
   return { ...share, tls, closedReason, suffix: key === '' ? '' : `.${dnsName(share.hosts[0]!)}` };
 }
 
-const hostsMark = '\0';
+const hostsPlaceholder = '\0';
 
 function reportOverlap(
   host: string,
@@ -80,19 +80,22 @@ function reportOverlap(
   texts: HostTexts,
 ): void {
   const serverTls = serverOnPort.server.tls;
-  if (closedReason !== undefined) texts.add(`${hostsMark}: ${closedReason}`, host);
+  if (closedReason !== undefined) texts.add(`${hostsPlaceholder}: ${closedReason}`, host);
   if (isTls && tls !== undefined && serverTls !== undefined) {
     const fields = requirements.weakerFields(serverTls, tls).join(', ');
-    texts.add(`${hostsMark}: the requirements of all servers of the namespace apply, this one has ${fields}`, host);
+    texts.add(
+      `${hostsPlaceholder}: the requirements of all servers of the namespace apply, this one has ${fields}`,
+      host,
+    );
   }
   for (const [otherHost, { owner, fields }] of isTls ? misdirected : []) {
     const server = gatewayName(owner.serverOnPort.gateway);
-    const text = `requests for ${hostsMark} get 421 over connections of this server, which has ${fields.join(', ')} of ${server}`;
+    const text = `requests for ${hostsPlaceholder} get 421 over connections of this server, which has ${fields.join(', ')} of ${server}`;
     texts.add(text, otherHost);
   }
   for (const [wildcard, { owner, fields }] of exceptions) {
     const server = gatewayName(owner.serverOnPort.gateway);
-    texts.add(`${hostsMark}: served with ${fields.join(', ')}, which ${server} requires for ${wildcard}`, host);
+    texts.add(`${hostsPlaceholder}: served with ${fields.join(', ')}, which ${server} requires for ${wildcard}`, host);
   }
 }
 

@@ -32,10 +32,10 @@ export function http3Offer(
   const maxVersion = tls.maxProtocolVersion ?? 'TLS_AUTO';
   if (maxVersion !== 'TLS_AUTO' && maxVersion !== 'TLSV1_3')
     return { reason: `QUIC requires TLS 1.3, maxProtocolVersion is ${maxVersion}` };
-  const privileged = ports.find((candidatePort) => isPrivilegedPort(candidatePort, shape as ProxyShape));
-  return privileged === undefined
+  const privilegedPort = ports.find((candidatePort) => isPrivilegedPort(candidatePort, shape as ProxyShape));
+  return privilegedPort === undefined
     ? { ports }
-    : { reason: `the pod may not bind ports below 1024, such as ${privileged}` };
+    : { reason: `the pod may not bind ports below 1024, such as ${privilegedPort}` };
 }
 
 /** Time in seconds for which a client may cache the offer, as in Istio. */

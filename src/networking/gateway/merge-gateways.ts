@@ -22,9 +22,9 @@ import {
   gatewayName,
   isPassthrough,
   listenerKey,
-  type PlacedServer,
   type ServerKind,
   type ServerOnPort,
+  type ServerPlacement,
   serverKindOf,
 } from './placed-server.ts';
 import { type MeshTls, TlsRequirements } from './tls-requirements.ts';
@@ -79,22 +79,22 @@ export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewa
 const lastMerged = memoizeByPair((): { tls?: string; merged?: MergedGateways } => ({}));
 
 function mergeForShape(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh: MeshTls, tls: string) {
-  const placedList = placedServers(gateways, shape);
-  const key = [tls, ...placedList.map(placeText)].join('\n');
+  const serverPlacements = serverPlacementsOf(gateways, shape);
+  const key = [tls, ...serverPlacements.map(placementText)].join('\n');
   const mergedByKey = mergedByGateways(gateways);
   const cachedMerge = mergedByKey.get(key);
   if (cachedMerge !== undefined) return cachedMerge;
-  const result = mergeServers(placedList, mesh);
+  const result = mergeServers(serverPlacements, mesh);
   mergedByKey.set(key, result);
   return result;
 }
 
 const mergedByGateways = memoizeByObject((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
 
-function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly PlacedServer[] {
-  const overTcp = shape.serviceTargets.filter(({ port }) => port.protocol !== 'UDP');
-  const targets = Map.groupBy(overTcp, ({ port }) => port.number);
-  const placedList = gateways.flatMap((gateway) => {
+function serverPlacementsOf(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly ServerPlacement[] {
+  const tcpTargets = shape.serviceTargets.filter(({ port }) => port.protocol !== 'UDP');
+  const targets = Map.groupBy(tcpTargets, ({ port }) => port.number);
+  const serverPlacements = gateways.flatMap((gateway) => {
     const gatewayServices = gatewayServicesOf(gateway);
     return gateway.spec.servers.flatMap((server, index) => {
       const closedReason = server.closedReason ?? (server.tls && unenforceableTls(server.tls, shape));
@@ -106,9 +106,9 @@ function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape):
     });
   });
   const portsOnAllAddresses = new Set(
-    placedList.filter(({ bind }) => bind === undefined).map(({ serverOnPort }) => serverOnPort.port),
+    serverPlacements.filter(({ bind }) => bind === undefined).map(({ serverOnPort }) => serverOnPort.port),
   );
-  return placedList.map((server) =>
+  return serverPlacements.map((server) =>
     portsOnAllAddresses.has(server.serverOnPort.port) && isEveryAddress(server.bind, shape)
       ? { ...server, bind: undefined }
       : server,
@@ -119,27 +119,27 @@ function isEveryAddress(bind: string | undefined, { ipFamily }: Pick<ProxyShape,
   return bind === wildcardAddress(ipFamily) || (ipFamily === 'dual' && bind === wildcardAddress('v6'));
 }
 
-function placeText({
+function placementText({
   serverOnPort: { gateway, index, port, closedReason = '' },
   bind = '',
   unavailableReason = '',
-}: PlacedServer): string {
+}: ServerPlacement): string {
   return `${gatewayName(gateway)} ${index} ${bind} ${port} ${closedReason} ${unavailableReason}`;
 }
 
-function mergeServers(placedList: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
+function mergeServers(serverPlacements: readonly ServerPlacement[], mesh: MeshTls): MergedGateways {
   const ports = new Map<string, PortBuilder>();
   const rejectedServers: string[] = [];
   const overlapping: string[] = [];
   const requirements = new TlsRequirements(mesh);
-  const owners = hostOwners(placedList, requirements);
-  for (const placedServer of placedList) {
-    const { serverOnPort, unavailableReason } = placedServer;
+  const owners = hostOwners(serverPlacements, requirements);
+  for (const serverPlacement of serverPlacements) {
+    const { serverOnPort, unavailableReason } = serverPlacement;
     const { gateway, server, closedReason } = serverOnPort;
-    const servedShares = servedHosts(placedServer, owners, requirements);
+    const servedShares = servedHosts(serverPlacement, owners, requirements);
     const reason =
       unavailableReason ??
-      addServer(ports, placedServer, servedShares.shares) ??
+      addServer(ports, serverPlacement, servedShares.shares) ??
       closedReason ??
       servedShares.lostHostsText;
     const name = `${configKeyText(gateway)} server ${server.port.name || server.port.number}`;
@@ -147,11 +147,11 @@ function mergeServers(placedList: readonly PlacedServer[], mesh: MeshTls): Merge
     if (unavailableReason === undefined && servedShares.overlapText)
       overlapping.push(`${name}: ${servedShares.overlapText}`);
   }
-  const all = [...ports.values()].flatMap((portBuilder) => portBuilder.servers);
+  const allServers = [...ports.values()].flatMap((portBuilder) => portBuilder.servers);
   return {
     ports: [...ports.values()].map(({ port, bind, kind, servers }) => ({ port, bind, kind, servers })),
-    routes: groupByRoute(all),
-    hasAutoPassthrough: all.some(({ server }) => server.tls?.mode === 'AUTO_PASSTHROUGH'),
+    routes: groupByRoute(allServers),
+    hasAutoPassthrough: allServers.some(({ server }) => server.tls?.mode === 'AUTO_PASSTHROUGH'),
     rejectionMessages: rejectedServers,
     overlapMessages: overlapping,
   };
@@ -169,8 +169,8 @@ interface PortBuilder extends GatewayPort {
  */
 function addServer(
   ports: Map<string, PortBuilder>,
-  { serverOnPort, bind }: PlacedServer,
-  shares: readonly HostShare[],
+  { serverOnPort, bind }: ServerPlacement,
+  hostShares: readonly HostShare[],
 ): string | undefined {
   const { gateway, server, port } = serverOnPort;
   const kind = serverKindOf(server);
@@ -179,7 +179,7 @@ function addServer(
   if (portBuilder.servers.length > 0 && (portBuilder.kind !== kind || kind === 'tcp')) {
     return `port ${port} is used by a ${portBuilder.kind} server of ${gatewayName(portBuilder.servers[0]!.gateway)}`;
   }
-  for (const { hosts, tls, closedReason = serverOnPort.closedReason, misdirected, suffix } of shares) {
+  for (const { hosts, tls, closedReason = serverOnPort.closedReason, misdirected, suffix } of hostShares) {
     const routeName = closedReason === undefined ? routeNameOf(server, gateway, port, bind, suffix) : undefined;
     const otherGateway = kind === 'tls' && routeName !== undefined ? portBuilder.routeNames.get(routeName) : undefined;
     if (otherGateway !== undefined) {
@@ -226,11 +226,11 @@ function proxyPorts(
 ): readonly number[] {
   const { number } = server.port;
   if (server.bind !== undefined && isUnixSocket(server.bind)) return [number];
-  const leads = (target: ServiceTarget): boolean =>
+  const isEligibleTarget = (target: ServiceTarget): boolean =>
     serviceNames === undefined
       ? booleanOf(target.service.labels[keepPortLabel] ?? '') !== true
       : isGatewayService(target, gateway, serviceNames);
-  const ports = (targets.get(number) ?? []).filter(leads).map(({ targetPort }) => targetPort);
+  const ports = (targets.get(number) ?? []).filter(isEligibleTarget).map(({ targetPort }) => targetPort);
   return ports.length === 0 && serviceNames === undefined ? [number] : [...new Set(ports)];
 }
 

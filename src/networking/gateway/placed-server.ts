@@ -10,7 +10,7 @@ export interface ServerOnPort {
   readonly closedReason?: string;
 }
 
-export interface PlacedServer {
+export interface ServerPlacement {
   readonly serverOnPort: ServerOnPort;
   /** `undefined` for all addresses, also if the Gateway lists them. */
   readonly bind: string | undefined;

@@ -24,8 +24,10 @@ export function referencedServices(
     .flatMap(({ config }) => [...destinationHosts(config.spec)]);
   const referencedServiceSet = new Set(
     [...routedHosts, ...providerHosts(push)].flatMap((host) => {
-      const first = serviceByHost.get(host);
-      return first === undefined ? [] : aliasChain(first, (other) => serviceByHost.get(other));
+      const referencedService = serviceByHost.get(host);
+      return referencedService === undefined
+        ? []
+        : aliasChain(referencedService, (aliasHost) => serviceByHost.get(aliasHost));
     }),
   );
   return services.filter((service) => referencedServiceSet.has(service));

@@ -20,18 +20,18 @@ export function servedVirtualServices(
   hosts: readonly string[] = server.hosts,
 ): readonly ServedVirtualService[] {
   const index = indexOf(virtualServices);
-  const takenServices = new Map<ResolvedVirtualService, { place: number; hosts: Set<string> }>();
+  const servedServices = new Map<ResolvedVirtualService, { place: number; hosts: Set<string> }>();
   for (const serverHost of hosts) {
     const name = dnsName(serverHost);
     for (const { item, host, itemIndex } of index.overlappingEntries(name)) {
       if (!allowsNamespace(serverHost, server.gateway.namespace, item.config.namespace)) continue;
-      const takenEntry = takenServices.get(item);
+      const existingEntry = servedServices.get(item);
       const sharedHost = hostIntersection(host, name)!;
-      if (takenEntry === undefined) takenServices.set(item, { place: itemIndex, hosts: new Set([sharedHost]) });
-      else takenEntry.hosts.add(sharedHost);
+      if (existingEntry === undefined) servedServices.set(item, { place: itemIndex, hosts: new Set([sharedHost]) });
+      else existingEntry.hosts.add(sharedHost);
     }
   }
-  return [...takenServices]
+  return [...servedServices]
     .sort(([, a], [, b]) => a.place - b.place)
     .map(([virtualService, { hosts: sharedHosts }]) => ({ virtualService, hosts: sharedHosts }));
 }

@@ -61,24 +61,24 @@ export class TlsRequirements {
   }
 
   /** Fields in which `one` accepts connections that `other` rejects, such as `mode SIMPLE instead of MUTUAL`. */
-  weakerFields(one: ServerTlsSettings, other: ServerTlsSettings): readonly string[] {
-    const [a, b] = [this.#requirementsFor(one), this.#requirementsFor(other)];
+  weakerFields(firstSettings: ServerTlsSettings, otherSettings: ServerTlsSettings): readonly string[] {
+    const [a, b] = [this.#requirementsFor(firstSettings), this.#requirementsFor(otherSettings)];
     const fields: string[] = [];
-    const addDifference = (field: string, actual: unknown, required: unknown): void => {
-      fields.push(`${field} ${textOf(actual)} instead of ${textOf(required)}`);
+    const addDifference = (field: string, actual: unknown, requiredValue: unknown): void => {
+      fields.push(`${field} ${textOf(actual)} instead of ${textOf(requiredValue)}`);
     };
     if (a.certificates < b.certificates) addDifference('mode', a.mode, b.mode);
     else if (b.certificates > 0) {
       if (a.authority !== b.authority) addDifference('client authority', a.authority, b.authority);
-      if (!isWithin(a.subjectAltNames, b.subjectAltNames))
+      if (!isSubset(a.subjectAltNames, b.subjectAltNames))
         addDifference('subjectAltNames', a.subjectAltNames, b.subjectAltNames);
-      if (!acceptsNoMoreDigests(a, b)) addDifference('certificate digests', digestsOf(a), digestsOf(b));
+      if (!isDigestSubset(a, b)) addDifference('certificate digests', digestsOf(a), digestsOf(b));
       if (b.revocationList !== undefined && a.revocationList !== b.revocationList)
         addDifference('caCrl', a.revocationList, b.revocationList);
     }
     if (a.min < b.min) addDifference('minProtocolVersion', versionName(a.min), versionName(b.min));
     if (a.max > b.max) addDifference('maxProtocolVersion', versionName(a.max), versionName(b.max));
-    if (hasCipherSuites(a) && hasCipherSuites(b) && !isWithin(a.cipherSuites, b.cipherSuites))
+    if (hasCipherSuites(a) && hasCipherSuites(b) && !isSubset(a.cipherSuites, b.cipherSuites))
       addDifference('cipherSuites', a.cipherSuites, b.cipherSuites);
     if (b.redirect && !a.redirect) addDifference('httpsRedirect', false, true);
     return fields;
@@ -90,9 +90,9 @@ export class TlsRequirements {
    *
    * @returns settings, or why they cannot be combined
    */
-  combine(one: ServerTlsSettings, other: ServerTlsSettings): ServerTlsSettings | string {
-    const [a, b] = [this.#requirementsFor(one), this.#requirementsFor(other)];
-    let settings = one;
+  combine(firstSettings: ServerTlsSettings, otherSettings: ServerTlsSettings): ServerTlsSettings | string {
+    const [a, b] = [this.#requirementsFor(firstSettings), this.#requirementsFor(otherSettings)];
+    let settings = firstSettings;
     const max = a.max > b.max ? b.max : a.max;
     let min = a.min < b.min ? b.min : a.min;
     if (hasCipherSuites({ min })) {
@@ -107,7 +107,7 @@ export class TlsRequirements {
       const names = intersection(a.subjectAltNames, b.subjectAltNames);
       const [spki, hashes] = [intersection(a.spki, b.spki), intersection(a.hashes, b.hashes)];
       if (names?.length === 0) return 'no name is in the subjectAltNames of both';
-      if (!acceptsNoMoreDigests({ spki, hashes }, b) || !acceptsNoMoreDigests({ spki, hashes }, a))
+      if (!isDigestSubset({ spki, hashes }, b) || !isDigestSubset({ spki, hashes }, a))
         return 'no certificate digest is accepted by both';
       settings = {
         ...settings,
@@ -157,24 +157,24 @@ function hasCipherSuites({ min }: Pick<Requirements, 'min'>): boolean {
   return min < TlsVersion.TLSv1_3;
 }
 
-function isWithin(one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
-  if (other === undefined) return true;
-  const acceptedTexts = new Set(other);
-  return one?.every((text) => acceptedTexts.has(text)) ?? false;
+function isSubset(candidates: readonly string[] | undefined, allowedValues: readonly string[] | undefined): boolean {
+  if (allowedValues === undefined) return true;
+  const acceptedTexts = new Set(allowedValues);
+  return candidates?.every((text) => acceptedTexts.has(text)) ?? false;
 }
 
-function intersection(one: readonly string[] | undefined, other: readonly string[] | undefined) {
-  if (one === undefined || other === undefined) return one ?? other;
-  const acceptedTexts = new Set(other);
-  return one.filter((text) => acceptedTexts.has(text));
+function intersection(firstList: readonly string[] | undefined, secondList: readonly string[] | undefined) {
+  if (firstList === undefined || secondList === undefined) return firstList ?? secondList;
+  const acceptedTexts = new Set(secondList);
+  return firstList.filter((text) => acceptedTexts.has(text));
 }
 
 /** Compares both lists, because Envoy accepts certificates in either, and all certificates if both are empty. */
-function acceptsNoMoreDigests(a: Pick<Requirements, 'spki' | 'hashes'>, b: Pick<Requirements, 'spki' | 'hashes'>) {
+function isDigestSubset(a: Pick<Requirements, 'spki' | 'hashes'>, b: Pick<Requirements, 'spki' | 'hashes'>) {
   const acceptedTexts = digestsOf(b);
   if (acceptedTexts === undefined) return true;
   const acceptedDigests = digestsOf(a);
-  return acceptedDigests !== undefined && acceptedDigests.length > 0 && isWithin(acceptedDigests, acceptedTexts);
+  return acceptedDigests !== undefined && acceptedDigests.length > 0 && isSubset(acceptedDigests, acceptedTexts);
 }
 
 function digestsOf({ spki, hashes }: Pick<Requirements, 'spki' | 'hashes'>): readonly string[] | undefined {

@@ -21,7 +21,7 @@ import { reachOmission } from '../endpoints/network-endpoints.ts';
 import { selectEndpoints } from '../endpoints/selection.ts';
 import { ruleOrigins, serviceOrigin, subsetOrigins, withOrigins } from '../inputs/message-origin.ts';
 import type { Init } from '../messages/init.ts';
-import { reachOf } from '../traffic/reach.ts';
+import { proxyReachOf } from '../traffic/reach.ts';
 import { parseOutboundClusterName } from '../traffic/resource-names.ts';
 import type { EffectivePolicy } from '../traffic/traffic-policy.ts';
 import { grpcAssignment } from './endpoints.ts';
@@ -39,7 +39,7 @@ const unlimitedRequests = 4_294_967_295;
 export function grpcCluster(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Cluster | undefined> {
   const clusterParts = parseOutboundClusterName(name);
   if (clusterParts === undefined || clusterParts.sni) return emptyResult;
-  const inputs = assignmentInputs(name, push, reachOf(shape, push));
+  const inputs = assignmentInputs(name, push, proxyReachOf(shape, push));
   if ('missingText' in inputs) return emptyResult;
   const { service, rule, policy } = inputs;
   const balancingResult = grpcLoadBalancing(policy.loadBalancer);
@@ -86,7 +86,7 @@ function discoveryFields(
         allowNames: true,
       });
       if (selectedEndpoints.length === 0) return undefined;
-      const order = {
+      const localityOrder = {
         proxyLocality: shape.locality,
         proxyLabels: shape.labels,
         proxyNetwork: '',
@@ -96,7 +96,7 @@ function discoveryFields(
       return {
         clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.LOGICAL_DNS },
         // gRPC requires exactly one locality with one address.
-        loadAssignment: grpcAssignment(loadAssignment(name, selectedEndpoints.slice(0, 1), order)),
+        loadAssignment: grpcAssignment(loadAssignment(name, selectedEndpoints.slice(0, 1), localityOrder)),
       };
     }
     case 'Alias':
@@ -112,8 +112,10 @@ function remoteEndpointLimitations(
   push: PushContext,
 ): readonly Limitation[] {
   const view = networkViewFor(inputs, shape, push);
-  const isOmitted = inputs.endpoints.some((endpoint) => reachOmission(endpoint, view) === 'client without mutual TLS');
-  if (!isOmitted) return [];
+  const hasOmittedEndpoint = inputs.endpoints.some(
+    (endpoint) => reachOmission(endpoint, view) === 'client without mutual TLS',
+  );
+  if (!hasOmittedEndpoint) return [];
   const { hostname } = inputs.service;
   return [
     { origins: [], text: `endpoints of ${hostname} behind gateways of other networks are left out: gRPC sends no SNI` },

@@ -14,7 +14,7 @@ const unknownRegion = 'unknown';
 
 export function grpcAssignment({ clusterName, endpoints }: ClusterLoadAssignment): ClusterLoadAssignment {
   const seenAddresses = new Set<string>();
-  const isNew = (endpoint: LbEndpoint): boolean => {
+  const isFirstOccurrence = (endpoint: LbEndpoint): boolean => {
     const text = addressText(endpoint);
     if (text === undefined || seenAddresses.has(text)) return false;
     seenAddresses.add(text);
@@ -24,7 +24,7 @@ export function grpcAssignment({ clusterName, endpoints }: ClusterLoadAssignment
     const { region = '', zone = '', subZone = '' } = locality ?? {};
     return create(LocalityLbEndpointsSchema, {
       locality: { region: region || unknownRegion, zone, subZone },
-      lbEndpoints: lbEndpoints.filter(isNew),
+      lbEndpoints: lbEndpoints.filter(isFirstOccurrence),
       loadBalancingWeight: loadBalancingWeight || 1,
       priority,
     });

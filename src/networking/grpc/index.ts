@@ -11,7 +11,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { buildEndpoints } from '../endpoints/build.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { EnvoyResource } from '../messages/resource.ts';
-import { reachOf } from '../traffic/reach.ts';
+import { proxyReachOf } from '../traffic/reach.ts';
 import { clientListener } from './client-listener.ts';
 import { grpcCluster } from './cluster.ts';
 import { grpcAssignment } from './endpoints.ts';
@@ -28,7 +28,7 @@ export interface GrpcGenerator {
 function buildListener(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Listener | undefined> {
   const address = serverAddressIn(name);
   if (address !== undefined) return serverListener(name, address, shape, push);
-  const target = clientTarget(name, shape, reachOf(shape, push));
+  const target = clientTarget(name, shape, proxyReachOf(shape, push));
   if (typeof target === 'string') {
     return {
       message: undefined,
@@ -127,14 +127,14 @@ export function grpcLimitations(
 ): readonly Limitation[] {
   const builderEntry = builders.find(([type]) => type === typeUrl);
   if (builderEntry === undefined) return [];
-  const all = names.slice(0, maxCheckedNames).flatMap((name): readonly Limitation[] => {
+  const allLimitations = names.slice(0, maxCheckedNames).flatMap((name): readonly Limitation[] => {
     const cachedList = cachedLimitations.get(push)?.get(cacheKey(shape, typeUrl, name));
     if (cachedList !== undefined) return cachedList;
     const { limitations } = builderEntry[2](name, shape, push);
     storeLimitations(push, shape, typeUrl, name, limitations);
     return limitations;
   });
-  return [...new Map(all.map((limitation) => [limitationText(limitation), limitation])).values()].slice(
+  return [...new Map(allLimitations.map((limitation) => [limitationText(limitation), limitation])).values()].slice(
     0,
     maxLimitations,
   );

@@ -5,7 +5,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { sidecarRoutes } from '../routes/sidecar.ts';
 import { domainsOf } from '../routes/translate/domains.ts';
-import { reachOf } from '../traffic/reach.ts';
+import { proxyReachOf } from '../traffic/reach.ts';
 import { parseOutboundClusterName, sniffedRouteName, virtualHostName } from '../traffic/resource-names.ts';
 import type { WithLimitations } from './limitation.ts';
 import { grpcRoute } from './route.ts';
@@ -19,7 +19,7 @@ export function grpcRouteConfiguration(
   const clusterParts = parseOutboundClusterName(name);
   if (clusterParts === undefined || clusterParts.sni || clusterParts.subset !== '') return emptyResult;
   const { host, port } = clusterParts;
-  const service = reachOf(shape, push).serviceByHostname(host);
+  const service = proxyReachOf(shape, push).serviceByHostname(host);
   if (service?.hostname !== host || !service.ports.some(({ number }) => number === port)) return emptyResult;
   const routes = routesOf(host, port, shape, push).map((route) => grpcRoute(route, name));
   const translatedRoutes = routes.flatMap(({ message }) => message ?? []);

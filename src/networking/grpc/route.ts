@@ -31,8 +31,8 @@ const retriableConditions: ReadonlySet<string> = new Set([
 
 /** @param cluster cluster of the port, for a route whose action gRPC does not support */
 export function grpcRoute(route: Route, cluster: string): WithLimitations<Route | undefined> {
-  const all = originsOf(route);
-  const origins = specificOrigins(all);
+  const allOrigins = originsOf(route);
+  const origins = specificOrigins(allOrigins);
   const limits = (texts: readonly string[]): readonly Limitation[] => texts.map((text) => ({ origins, text }));
   const match = route.match && grpcMatch(route.match);
   if (match === undefined || typeof match === 'string') {
@@ -44,7 +44,7 @@ export function grpcRoute(route: Route, cluster: string): WithLimitations<Route 
   const routeMessage = create(RouteSchema, {
     name: route.name,
     match,
-    action: { case: 'route', value: action.case === 'route' ? grpcAction(action.value) : toCluster(cluster) },
+    action: { case: 'route', value: action.case === 'route' ? grpcAction(action.value) : routeToCluster(cluster) },
     ...(fault && { typedPerFilterConfig: { [faultFilter]: fault } }),
   });
   const texts = [
@@ -54,7 +54,7 @@ export function grpcRoute(route: Route, cluster: string): WithLimitations<Route 
       ? unsupportedFieldsOf(action.value)
       : [`calls fail: gRPC has no ${actionText[action.case ?? ''] ?? action.case}`]),
   ];
-  return { message: withOrigins(routeMessage, all), limitations: limits(texts) };
+  return { message: withOrigins(routeMessage, allOrigins), limitations: limits(texts) };
 }
 
 const filterText: Readonly<Record<string, string>> = { 'envoy.filters.http.cors': 'corsPolicy' };
@@ -71,7 +71,7 @@ const abortFilter = pack(HTTPFaultSchema, {
   },
 });
 
-function toCluster(cluster: string): RouteAction {
+function routeToCluster(cluster: string): RouteAction {
   return create(RouteActionSchema, { clusterSpecifier: { case: 'cluster', value: cluster } });
 }
 
@@ -140,8 +140,8 @@ type HeaderChangeFields = Pick<
   'requestHeadersToAdd' | 'requestHeadersToRemove' | 'responseHeadersToAdd' | 'responseHeadersToRemove'
 >;
 
-function hasHeaderChanges(of: HeaderChangeFields): boolean {
-  const { requestHeadersToAdd, requestHeadersToRemove, responseHeadersToAdd, responseHeadersToRemove } = of;
+function hasHeaderChanges(headerFields: HeaderChangeFields): boolean {
+  const { requestHeadersToAdd, requestHeadersToRemove, responseHeadersToAdd, responseHeadersToRemove } = headerFields;
   // Proxyless gRPC does not send this header.
   const removedHeaders = requestHeadersToRemove.filter((header) => header !== peerHeader);
   return [requestHeadersToAdd, removedHeaders, responseHeadersToAdd, responseHeadersToRemove].some(

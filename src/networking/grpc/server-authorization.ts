@@ -15,7 +15,7 @@ const denyFilter = 'envoy.filters.http.rbac.deny';
 const allowFilter = 'envoy.filters.http.rbac.allow';
 
 /** The filter allows no call, because it has no policies. */
-const denyAll = typedExtension(allowFilter, RBACSchema, { rules: { action: RBAC_Action.ALLOW, policies: {} } });
+const denyAllFilter = typedExtension(allowFilter, RBACSchema, { rules: { action: RBAC_Action.ALLOW, policies: {} } });
 
 export function grpcAuthorization(
   policies: Pick<WorkloadPolicies, 'authorizationPolicies'>,
@@ -25,15 +25,15 @@ export function grpcAuthorization(
     policies.authorizationPolicies.filter(({ spec }) => spec.action === action);
   const limits = (texts: readonly (readonly [Parameters<typeof configKeyOf>[0], string])[]): Limitation[] =>
     texts.map(([config, text]) => ({ origins: objectOrigins(configKeyOf(config)), text }));
-  const custom = policiesOfAction('CUSTOM');
+  const customPolicies = policiesOfAction('CUSTOM');
   const limitations = limits([
-    ...custom.map(
+    ...customPolicies.map(
       (policy) => [policy, 'all calls are denied: gRPC servers cannot query an external authorizer'] as const,
     ),
     ...policiesOfAction('AUDIT').map((policy) => [policy, 'action AUDIT is ignored'] as const),
     ...policies.authorizationPolicies.filter(isDryRun).map((policy) => [policy, 'the dry run is ignored'] as const),
   ]);
-  if (custom.length > 0) return { filters: [denyAll], limitations };
+  if (customPolicies.length > 0) return { filters: [denyAllFilter], limitations };
   const uncheckedConditions = new Set<string>();
   const filters = actionRules({ policies, push }, 'requests').flatMap(({ enforced }) => {
     if (enforced === undefined || enforced.action === RBAC_Action.LOG) return [];
@@ -55,15 +55,15 @@ export function grpcAuthorization(
 }
 
 function withoutUnchecked(rules: RbacRules, uncheckedConditions: Set<string>): RbacRules {
-  const denies = rules.action === RBAC_Action.DENY;
+  const isDeny = rules.action === RBAC_Action.DENY;
   const policies = Object.entries(rules.policies ?? {}).map(([name, { permissions = [], principals = [] }]) => [
     name,
     {
       permissions: permissions.map((rbacPermission) =>
-        checkablePermission(rbacPermission as RbacPermission, denies, uncheckedConditions),
+        checkablePermission(rbacPermission as RbacPermission, isDeny, uncheckedConditions),
       ),
       principals: principals.map((rbacPrincipal) =>
-        checkablePrincipal(rbacPrincipal as RbacPrincipal, denies, uncheckedConditions),
+        checkablePrincipal(rbacPrincipal as RbacPrincipal, isDeny, uncheckedConditions),
       ),
     },
   ]);
@@ -71,12 +71,16 @@ function withoutUnchecked(rules: RbacRules, uncheckedConditions: Set<string>): R
 }
 
 /** Whether gRPC servers hide the header from RBAC. */
-const isHidden = (name: string | undefined): boolean => name === ':scheme' || (name ?? '').startsWith('grpc-');
+const isHiddenHeader = (name: string | undefined): boolean => name === ':scheme' || (name ?? '').startsWith('grpc-');
 
 /** @param fallback whether conditions that gRPC cannot check match */
-function checkablePermission(of: RbacPermission, fallback: boolean, uncheckedConditions: Set<string>): RbacPermission {
-  const { rule } = of;
-  const all = (rules: readonly unknown[] = []) =>
+function checkablePermission(
+  permission: RbacPermission,
+  fallback: boolean,
+  uncheckedConditions: Set<string>,
+): RbacPermission {
+  const { rule } = permission;
+  const checkablePermissions = (rules: readonly unknown[] = []) =>
     rules.map((nestedRule) =>
       checkablePermission(nestedRule as RbacPermission, fallback, uncheckedConditions),
     ) as never;
@@ -85,14 +89,14 @@ function checkablePermission(of: RbacPermission, fallback: boolean, uncheckedCon
     case 'urlPath':
     case 'destinationIp':
     case 'destinationPort':
-      return of;
+      return permission;
     case 'header':
-      if (!isHidden(rule.value.name)) return of;
+      if (!isHiddenHeader(rule.value.name)) return permission;
       break;
     case 'andRules':
-      return { rule: { case: 'andRules', value: { rules: all(rule.value.rules) } } };
+      return { rule: { case: 'andRules', value: { rules: checkablePermissions(rule.value.rules) } } };
     case 'orRules':
-      return { rule: { case: 'orRules', value: { rules: all(rule.value.rules) } } };
+      return { rule: { case: 'orRules', value: { rules: checkablePermissions(rule.value.rules) } } };
     case 'notRule':
       return {
         rule: {
@@ -110,9 +114,13 @@ function checkablePermission(of: RbacPermission, fallback: boolean, uncheckedCon
   return fallback ? anyPermission : { rule: { case: 'notRule', value: anyPermission as never } };
 }
 
-function checkablePrincipal(of: RbacPrincipal, fallback: boolean, uncheckedConditions: Set<string>): RbacPrincipal {
-  const { identifier } = of;
-  const all = (ids: readonly unknown[] = []) =>
+function checkablePrincipal(
+  principal: RbacPrincipal,
+  fallback: boolean,
+  uncheckedConditions: Set<string>,
+): RbacPrincipal {
+  const { identifier } = principal;
+  const checkablePrincipals = (ids: readonly unknown[] = []) =>
     ids.map((nestedId) => checkablePrincipal(nestedId as RbacPrincipal, fallback, uncheckedConditions)) as never;
   switch (identifier?.case) {
     case 'any':
@@ -120,14 +128,14 @@ function checkablePrincipal(of: RbacPrincipal, fallback: boolean, uncheckedCondi
     case 'directRemoteIp':
     case 'remoteIp':
     case 'urlPath':
-      return of;
+      return principal;
     case 'header':
-      if (!isHidden(identifier.value.name)) return of;
+      if (!isHiddenHeader(identifier.value.name)) return principal;
       break;
     case 'andIds':
-      return { identifier: { case: 'andIds', value: { ids: all(identifier.value.ids) } } };
+      return { identifier: { case: 'andIds', value: { ids: checkablePrincipals(identifier.value.ids) } } };
     case 'orIds':
-      return { identifier: { case: 'orIds', value: { ids: all(identifier.value.ids) } } };
+      return { identifier: { case: 'orIds', value: { ids: checkablePrincipals(identifier.value.ids) } } };
     case 'notId':
       return {
         identifier: {

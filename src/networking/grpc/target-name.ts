@@ -54,8 +54,8 @@ const maxSearchLabels = 16;
 
 function serviceOf(host: string, dnsDomain: string, reach: ProxyReach): Service | undefined {
   const labels = dnsDomain.split('.', maxSearchLabels);
-  const searchedNames = labels.map((_, index) => `${host}.${labels.slice(index).join('.')}`);
-  return [host, ...searchedNames]
+  const candidateNames = labels.map((_, index) => `${host}.${labels.slice(index).join('.')}`);
+  return [host, ...candidateNames]
     .map((candidate) => ({ candidate, service: reach.serviceByHostname(candidate) }))
     .find(({ candidate, service }) => service?.hostname === candidate)?.service;
 }

@@ -11,7 +11,7 @@ export interface Memory {
    * @param inputs all other inputs, compared by identity, so that an outdated value is never returned
    * @param build receives the key's previous value with other inputs; it may reuse only parts whose inputs are unchanged
    */
-  recall<T extends { readonly dependsOn: readonly ConfigKey[] }>(
+  getOrBuild<T extends { readonly dependsOn: readonly ConfigKey[] }>(
     type: CachedType,
     key: string,
     inputs: readonly unknown[],
@@ -21,6 +21,6 @@ export interface Memory {
 }
 
 export const noMemory: Memory = {
-  recall: (_type, _key, _inputs, build) => build(undefined),
+  getOrBuild: (_type, _key, _inputs, build) => build(undefined),
   latestValue: () => undefined,
 };

@@ -24,10 +24,10 @@ export function withOrigins<M extends Message>(message: M, origins: readonly Ori
   return message;
 }
 
-export const serviceOrigin = memoized((service: Service): readonly Origin[] => [{ key: service.origin }]);
+export const serviceOrigin = memoizeOrigins((service: Service): readonly Origin[] => [{ key: service.origin }]);
 
 /** DestinationRules of a host, first the one whose traffic policy applies. */
-export const ruleOrigins = memoized((rule: MergedDestinationRule): readonly Origin[] =>
+export const ruleOrigins = memoizeOrigins((rule: MergedDestinationRule): readonly Origin[] =>
   rule.origins.map((key) => ({ key })),
 );
 
@@ -48,7 +48,7 @@ export function httpRouteOrigins(virtualService: ResolvedVirtualService, index: 
   );
 }
 
-export const virtualServiceOrigins = memoized(
+export const virtualServiceOrigins = memoizeOrigins(
   (virtualService: ResolvedVirtualService): readonly Origin[] =>
     virtualService.config.partOrigins?.hosts ?? [{ key: virtualService.origins[0]!, path: ['spec', 'hosts'] }],
 );
@@ -59,7 +59,9 @@ export function sidecarOrigin({ sidecar }: SidecarScope, ...path: readonly (stri
   return [{ key: { kind, namespace, name }, path: ['spec', ...path] }];
 }
 
-function memoized<T extends object>(compute: (of: T) => readonly Origin[]): (of: T | undefined) => readonly Origin[] {
+function memoizeOrigins<T extends object>(
+  compute: (target: T) => readonly Origin[],
+): (of: T | undefined) => readonly Origin[] {
   const cachedCompute = memoizeByObject(compute);
   return (of) => (of === undefined ? noOrigins : cachedCompute(of));
 }

@@ -11,51 +11,54 @@ import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import { virtualInboundListener } from '../traffic/resource-names.ts';
 import { gatewayListeners } from './gateway/gateway.ts';
 import { inboundListeners } from './inbound/inbound.ts';
-import { buildingOutboundListeners } from './outbound/outbound.ts';
+import { buildOutboundListenersInSteps } from './outbound/outbound.ts';
 import { virtualOutbound } from './virtual.ts';
 
 /** Names are unique. For several listeners with one address and port, keeps the first. */
 export function buildListeners(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
-  return runToEnd(buildingListeners(shape, push, cache));
+  return runToEnd(buildListenersInSteps(shape, push, cache));
 }
 
-export function* buildingListeners(
+export function* buildListenersInSteps(
   shape: ProxyShape,
   push: PushContext,
   cache: Memory,
 ): Generator<undefined, EnvoyResource[]> {
   const proxy = proxyContext(shape, push);
-  const all = yield* shape.type === 'router' ? gatewayListeners(proxy) : sidecarListeners(proxy, cache);
+  const builtListeners = yield* shape.type === 'router' ? gatewayListeners(proxy) : sidecarListeners(proxy, cache);
   const listenerByName = new Map<string, EnvoyResource>();
-  for (const resource of all) if (!listenerByName.has(resource.name)) listenerByName.set(resource.name, resource);
+  for (const resource of builtListeners)
+    if (!listenerByName.has(resource.name)) listenerByName.set(resource.name, resource);
   return [...listenerByName.values()];
 }
 
 function* sidecarListeners(proxy: ProxyContext, cache: Memory): Generator<undefined, EnvoyResource[]> {
-  const redirected = proxy.shape.interceptionMode !== 'NONE';
+  const isRedirected = proxy.shape.interceptionMode !== 'NONE';
   const inbound = inboundListeners(proxy);
   yield undefined;
-  const outbound = yield* buildingOutboundListeners(proxy, cache);
+  const outbound = yield* buildOutboundListenersInSteps(proxy, cache);
   return [
-    ...withoutPlacesOf(inbound, outbound),
-    ...(redirected ? [namedResource(ListenerSchema, virtualOutbound(proxy), policyKeys(proxy.policies))] : []),
+    ...withoutSameAddress(inbound, outbound),
+    ...(isRedirected ? [namedResource(ListenerSchema, virtualOutbound(proxy), policyKeys(proxy.policies))] : []),
     ...inbound,
   ];
 }
 
 /** Removes listeners with the address and port of an inbound listener, because Envoy accepts only one. */
-function withoutPlacesOf(
+function withoutSameAddress(
   inbound: readonly EnvoyResource[],
   outbound: readonly EnvoyResource[],
 ): readonly EnvoyResource[] {
-  const dedicated = new Set(
-    inbound.filter(({ name }) => name !== virtualInboundListener).map(({ name }) => placeOf(name)),
+  const inboundPlaces = new Set(
+    inbound.filter(({ name }) => name !== virtualInboundListener).map(({ name }) => normalizedListenerName(name)),
   );
-  return dedicated.size === 0 ? outbound : outbound.filter(({ name }) => !dedicated.has(placeOf(name)));
+  return inboundPlaces.size === 0
+    ? outbound
+    : outbound.filter(({ name }) => !inboundPlaces.has(normalizedListenerName(name)));
 }
 
 /** Normalizes address and port in a listener name, because IPv6 addresses have several spellings. */
-function placeOf(name: string): string {
+function normalizedListenerName(name: string): string {
   const end = name.lastIndexOf('_');
   const bind = name.slice(0, end);
   if (!isIPv6(bind)) return name;

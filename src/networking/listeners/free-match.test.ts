@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { TakenMatches } from './free-match.ts';
+import { UsedMatches } from './free-match.ts';
 
 describe('filter chain match with earlier chains', () => {
   it('a match keeps server names that no earlier chain matches', () => {
-    const takenMatches = new TakenMatches();
+    const takenMatches = new UsedMatches();
     expect(takenMatches.reserve({ serverNames: ['a', 'b'] })).toEqual([{ serverNames: ['a', 'b'] }]);
     expect(takenMatches.reserve({ serverNames: ['b', 'c'] })).toMatchObject([{ serverNames: ['c'] }]);
     expect(takenMatches.reserve({ serverNames: ['a', 'c'] })).toEqual([]);
   });
 
   it('a match keeps ranges that no earlier chain matches, and compares only the bits of the prefix', () => {
-    const takenMatches = new TakenMatches();
+    const takenMatches = new UsedMatches();
     takenMatches.reserve({ destinationSubnets: ['10.0.0.0/8', 'fd00::/16'] });
     expect(takenMatches.reserve({ destinationSubnets: ['10.9.9.9/8', '10.9.0.0/16'] })).toMatchObject([
       { destinationSubnets: ['10.9.0.0/16'] },
@@ -21,7 +21,7 @@ describe('filter chain match with earlier chains', () => {
   });
 
   it('a match is split if different server names are free for its ranges', () => {
-    const takenMatches = new TakenMatches();
+    const takenMatches = new UsedMatches();
     takenMatches.reserve({ serverNames: ['a'], destinationSubnets: ['10.1.0.0/16'] });
     const freeMatches = takenMatches.reserve({
       serverNames: ['a', 'b'],
@@ -34,7 +34,7 @@ describe('filter chain match with earlier chains', () => {
   });
 
   it('matches do not conflict if their sources differ or only one has a list', () => {
-    const takenMatches = new TakenMatches();
+    const takenMatches = new UsedMatches();
     takenMatches.reserve({ serverNames: ['a'] });
     expect(takenMatches.reserve({ serverNames: ['a'], sourceSubnet: '10.0.0.0/8' })).toHaveLength(1);
     expect(takenMatches.reserve({})).toEqual([{}]);
@@ -42,6 +42,6 @@ describe('filter chain match with earlier chains', () => {
   });
 
   it('a match contains no duplicate values', () => {
-    expect(new TakenMatches().reserve({ serverNames: ['a', 'b', 'a'] })).toMatchObject([{ serverNames: ['a', 'b'] }]);
+    expect(new UsedMatches().reserve({ serverNames: ['a', 'b', 'a'] })).toMatchObject([{ serverNames: ['a', 'b'] }]);
   });
 });

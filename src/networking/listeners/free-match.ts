@@ -7,21 +7,21 @@ import { cidrRange } from '../messages/address.ts';
 import type { ChainMatch } from './filter-chain.ts';
 
 /** The combinations that earlier chains of one listener match. */
-export class TakenMatches {
-  readonly #takenCombinations = new Set<string>();
+export class UsedMatches {
+  readonly #usedCombinations = new Set<string>();
 
   /** Claims and returns the free combinations of a match. The result has several matches if the address ranges have different free server names. */
   reserve(match: ChainMatch): readonly ChainMatch[] {
     const source = match.sourceSubnet === undefined ? '' : subnetText(match.sourceSubnet);
     const matchesByNames = new Map<string, { serverNames: string[]; destinationSubnets: string[] }>();
-    let isUntaken = true;
+    let isUnused = true;
     for (const subnet of anyOf(match.destinationSubnets?.filter(isRange))) {
       const freeNames: string[] = [];
       for (const name of anyOf(match.serverNames)) {
         const combination = `${subnetText(subnet)} ${name} ${source}`;
-        if (this.#takenCombinations.has(combination)) isUntaken = false;
+        if (this.#usedCombinations.has(combination)) isUnused = false;
         else {
-          this.#takenCombinations.add(combination);
+          this.#usedCombinations.add(combination);
           freeNames.push(name);
         }
       }
@@ -31,7 +31,7 @@ export class TakenMatches {
       if (sameNames === undefined) matchesByNames.set(key, { serverNames: freeNames, destinationSubnets: [subnet] });
       else sameNames.destinationSubnets.push(subnet);
     }
-    if (isUntaken) return [match];
+    if (isUnused) return [match];
     return [...matchesByNames.values()].map(({ serverNames, destinationSubnets }) => ({
       ...match,
       serverNames: serverNames.filter((name) => name !== ''),

@@ -42,7 +42,7 @@ export type PortChoice = { readonly except: readonly number[] } | { readonly onl
 
 const everyPort: PortChoice = { except: [] };
 
-export function portsWhere(
+export function matchingPortChoice(
   ports: readonly { readonly port: number; readonly matches: boolean }[],
   matchesOtherPorts: boolean,
 ): PortChoice | undefined {
@@ -68,9 +68,10 @@ export function originalSource(): ListenerFilter {
 
 type Predicate = ListenerFilterChainMatchPredicate;
 
-function disabledExceptOn(choice: PortChoice): { filterDisabled?: Predicate } {
-  if ('only' in choice) return { filterDisabled: matchPredicate({ case: 'notMatch', value: anyPortOf(choice.only) }) };
-  return choice.except.length === 0 ? {} : { filterDisabled: anyPortOf(choice.except) };
+function disabledExceptOn(portChoice: PortChoice): { filterDisabled?: Predicate } {
+  if ('only' in portChoice)
+    return { filterDisabled: matchPredicate({ case: 'notMatch', value: anyPortOf(portChoice.only) }) };
+  return portChoice.except.length === 0 ? {} : { filterDisabled: anyPortOf(portChoice.except) };
 }
 
 function anyPortOf(ports: readonly number[]): Predicate {

@@ -13,10 +13,10 @@ type ManagerInit = Init<typeof HttpConnectionManagerSchema>;
 export function requestHeaders({ direction, shape, push }: ConnectionContext): ManagerInit {
   const { gatewayTopology, proxyHeaders } = proxySettingsOf(shape, push.mesh);
   const { server, requestId, xForwardedPort } = proxyHeaders;
-  const trusted = direction === 'gateway' ? (gatewayTopology.numTrustedProxies ?? 0) : 0;
+  const trustedProxyCount = direction === 'gateway' ? (gatewayTopology.numTrustedProxies ?? 0) : 0;
   return {
     useRemoteAddress: direction === 'gateway',
-    ...(trusted > 0 && { xffNumTrustedHops: trusted }),
+    ...(trustedProxyCount > 0 && { xffNumTrustedHops: trustedProxyCount }),
     generateRequestId: requestId?.disabled !== true,
     ...serverHeader(direction, server),
     ...(xForwardedPort?.enabled && { appendXForwardedPort: true }),

@@ -48,7 +48,7 @@ export function virtualServicesOfHost(
   virtualServices: readonly ResolvedVirtualService[],
   name: string,
 ): readonly ResolvedVirtualService[] {
-  const serviceIndexesByHost = placesByHost(virtualServices);
+  const serviceIndexesByHost = serviceIndexesOf(virtualServices);
   const ruleIndexes = [...coveringKeys(name, serviceIndexesByHost)].flatMap((host) => serviceIndexesByHost.get(host)!);
   return [...new Set(ruleIndexes)].sort((a, b) => a - b).map((ruleIndex) => virtualServices[ruleIndex]!);
 }
@@ -73,7 +73,7 @@ const matchersByName = memoizeByObject(
 );
 
 /** Cached, because each service of a port needs it. */
-const placesByHost = memoizeByObject(
+const serviceIndexesOf = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly number[]> => {
     const indexesByHost = new Map<string, number[]>();
     for (const [ruleIndex, { config }] of services.entries()) {

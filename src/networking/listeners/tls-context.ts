@@ -67,7 +67,7 @@ function downstreamContext(
   proxy: Pick<ProxyContext, 'shape' | 'push'>,
 ): DownstreamInit | undefined {
   const { mesh } = proxy.push;
-  const isMutual = settings.mode === 'MUTUAL' || settings.mode === 'ISTIO_MUTUAL';
+  const usesMutualTls = settings.mode === 'MUTUAL' || settings.mode === 'ISTIO_MUTUAL';
   const hasAgent = hasWorkloadCertificates(proxy.shape);
   if (unenforceableTls(settings, proxy.shape) !== undefined) return undefined;
   const tlsParams =
@@ -75,7 +75,7 @@ function downstreamContext(
       ? workloadServerParameters(mesh.meshMTLS, settings)
       : tlsParameters(mesh.tlsDefaults, settings);
   return {
-    requireClientCertificate: isMutual,
+    requireClientCertificate: usesMutualTls,
     commonTlsContext: {
       ...certificates(settings, hasAgent),
       ...validation(settings, mesh, { hasAgent, checksLists: checksRevocationLists(proxy.shape) }),

@@ -15,24 +15,24 @@ import { duration } from '../messages/protobuf-duration.ts';
 import { fallbackHost } from '../routes/translate/fallback.ts';
 import { routeConfiguration } from '../routes/translate/route-configuration.ts';
 import { fallbackCluster } from '../traffic/outbound-fallback.ts';
-import { reachOf } from '../traffic/reach.ts';
+import { proxyReachOf } from '../traffic/reach.ts';
 import { blackHoleCluster, virtualInboundListener, virtualOutboundListener } from '../traffic/resource-names.ts';
 import { acceptsHttp10 } from './http10.ts';
 import type { InboundPort } from './inbound/inbound-chains.ts';
 import { passthroughPorts } from './inbound/inbound-passthrough.ts';
 import {
   httpInspector,
+  matchingPortChoice,
   originalDestination,
   originalSource,
   plaintextAlpn,
-  portsWhere,
   rawBuffer,
   tlsInspector,
 } from './inspection.ts';
 import { buildListener, dualStackAddresses } from './listener.ts';
 import { requestFilters, tcpFilters } from './network-filters/index.ts';
 import { listenerAccessLogs } from './observability/access-log.ts';
-import { planOutbound } from './outbound/outbound-services.ts';
+import { buildOutboundPlan } from './outbound/outbound-services.ts';
 
 export function virtualOutbound(proxy: ProxyContext): Listener {
   const { shape, push } = proxy;
@@ -44,7 +44,7 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
     listener: virtualOutboundListener,
     port: mesh.proxyListenPort,
   };
-  const cluster = fallbackCluster(scope.outboundTrafficPolicy, reachOf(shape, push));
+  const cluster = fallbackCluster(scope.outboundTrafficPolicy, proxyReachOf(shape, push));
   const origins = sidecarOrigin(scope, 'outboundTrafficPolicy');
   const catchAll = withOrigins(
     create(FilterChainSchema, {
@@ -91,7 +91,7 @@ const defaultInspectionTimeoutMs = 5000;
 function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): FilterChain {
   const name = 'virtualOutbound-catchall-http';
   const http10 = acceptsHttp10(context);
-  const host = fallbackHost(scope, reachOf(context.shape, context.push));
+  const host = fallbackHost(scope, proxyReachOf(context.shape, context.push));
   return create(FilterChainSchema, {
     name,
     filterChainMatch: { transportProtocol: rawBuffer, applicationProtocols: plaintextAlpn(http10) },
@@ -104,7 +104,7 @@ function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): Fil
  * connection is passed to another listener.
  */
 function describedPorts({ shape, push }: ProxyContext): number[] {
-  const ports = planOutbound(shape, push).listeners.map(({ port }) => port);
+  const ports = buildOutboundPlan(shape, push).listeners.map(({ port }) => port);
   return [...new Set([...ports.filter((port) => port > 0), ...serverFirstPorts])].sort((a, b) => a - b);
 }
 
@@ -143,11 +143,11 @@ export function virtualInbound(proxy: ProxyContext, inboundPorts: readonly Inbou
 }
 
 function inspectors(ports: readonly InboundPort[], otherPorts: InboundPort): ListenerFilter[] {
-  const tls = portsWhere(
+  const tls = matchingPortChoice(
     ports.map(({ port, detectsTls }) => ({ port, matches: detectsTls })),
     otherPorts.detectsTls,
   );
-  const http = portsWhere(
+  const http = matchingPortChoice(
     ports.map(({ port, detectsHttp }) => ({ port, matches: detectsHttp })),
     otherPorts.detectsHttp,
   );

@@ -1,9 +1,9 @@
 import { create, type DescMessage, type MessageInitShape } from '@bufbuild/protobuf';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
-import { wireForm } from './wire-form.ts';
+import { encodeDeterministically } from './wire-form.ts';
 
 export function pack<Desc extends DescMessage>(schema: Desc, init?: MessageInitShape<Desc>): Any {
-  const value = wireForm(schema, create(schema, init));
+  const value = encodeDeterministically(schema, create(schema, init));
   return create(AnySchema, { typeUrl: `type.googleapis.com/${schema.typeName}`, value });
 }
 

@@ -14,10 +14,10 @@ import { lookupFamily } from './dns-family.ts';
 import type { Init } from './init.ts';
 import { duration } from './protobuf-duration.ts';
 
-type Resolving = Pick<ProxyShape, 'ipFamily'>;
+type IpFamilyShape = Pick<ProxyShape, 'ipFamily'>;
 
 /** The name contains the settings, because Envoy never removes a DNS cache and rejects different settings for one name. */
-export function dnsCache({ ipFamily }: Resolving, mesh: MeshConfig): Init<typeof DnsCacheConfigSchema> {
+export function dnsCache({ ipFamily }: IpFamilyShape, mesh: MeshConfig): Init<typeof DnsCacheConfigSchema> {
   return {
     name: `dynamic-dns-${ipFamily}-${mesh.dnsRefreshRateMs}ms`,
     dnsLookupFamily: lookupFamily[ipFamily],
@@ -25,7 +25,7 @@ export function dnsCache({ ipFamily }: Resolving, mesh: MeshConfig): Init<typeof
   };
 }
 
-export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeof ClusterSchema> {
+export function dynamicDnsFields(shape: IpFamilyShape, mesh: MeshConfig): Init<typeof ClusterSchema> {
   return {
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
     clusterDiscoveryType: {

@@ -61,7 +61,7 @@ const unsupportedValue = new Error('a message is not written in the usual way');
 export function encodeBackwards(schema: DescMessage, source: Message): Uint8Array | undefined {
   writer.reset();
   try {
-    writer.message(tableOf(schema), source);
+    writer.writeMessage(tableOf(schema), source);
   } catch (error) {
     if (error === unsupportedValue) return undefined;
     throw error;
@@ -83,17 +83,17 @@ function tableOf(schema: DescMessage): Table {
 
 const structType = 'google.protobuf.Struct';
 /** `LEGACY_REQUIRED` and `IMPLICIT` of google.protobuf.FeatureSet.FieldPresence. */
-const [implicit, required] = [2, 3];
+const [implicitPresence, requiredPresence] = [2, 3];
 const [varintType, fixedType, delimitedType] = [0, 1, 2];
 
 function fieldOf(field: DescField): Field {
-  const kind = field.presence === required ? otherKind : kindOf(field);
+  const kind = field.presence === requiredPresence ? otherKind : kindOf(field);
   const isPacked = field.fieldKind === 'list' && field.packed;
   const shape =
     field.fieldKind === 'map' ? 'map' : field.fieldKind !== 'list' ? 'one' : isPacked ? ('packed' as const) : 'list';
   const wireType = shape === 'map' || shape === 'packed' ? delimitedType : wireTypeOf(kind);
   const oneof = field.fieldKind === 'list' || field.fieldKind === 'map' ? undefined : field.oneof?.localName;
-  const isImplicit = oneof === undefined && field.presence === implicit && shape === 'one';
+  const isImplicit = oneof === undefined && field.presence === implicitPresence && shape === 'one';
   return {
     name: field.localName,
     oneof,
@@ -142,7 +142,7 @@ class BackwardWriter {
     return new Uint8Array(this.#bytes.subarray(this.#position));
   }
 
-  message({ typeName, fields }: Table, source: Message): void {
+  writeMessage({ typeName, fields }: Table, source: Message): void {
     if (source.$typeName !== typeName) throw unsupportedValue;
     if (source.$unknown !== undefined) throw unsupportedValue;
     const values = source as unknown as Values;
@@ -151,99 +151,99 @@ class BackwardWriter {
       const { name, oneof, shape } = field;
       if (oneof !== undefined) {
         const selectedField = values[oneof] as { readonly case?: string; readonly value: unknown };
-        if (selectedField.case === name) this.#field(field, selectedField.value);
+        if (selectedField.case === name) this.#writeField(field, selectedField.value);
         continue;
       }
       const value = values[name];
       if (shape === 'one') {
         if (field.hasPresence ? value !== undefined && Object.hasOwn(values, name) : !isZero(field, value)) {
-          this.#field(field, value);
+          this.#writeField(field, value);
         }
-      } else if (shape === 'map') this.#map(field, value as Values);
-      else if ((value as readonly unknown[]).length > 0) this.#list(field, value as readonly unknown[]);
+      } else if (shape === 'map') this.#writeMap(field, value as Values);
+      else if ((value as readonly unknown[]).length > 0) this.#writeList(field, value as readonly unknown[]);
     }
   }
 
-  #list(field: Field, items: readonly unknown[]): void {
+  #writeList(field: Field, items: readonly unknown[]): void {
     if (field.shape === 'list') {
-      for (let i = items.length - 1; i >= 0; i--) this.#field(field, items[i]);
+      for (let i = items.length - 1; i >= 0; i--) this.#writeField(field, items[i]);
       return;
     }
     const end = this.#writtenBytes;
-    for (let i = items.length - 1; i >= 0; i--) this.#value(field, items[i]);
-    this.#varint(this.#writtenBytes - end);
-    this.#varint(field.tag);
+    for (let i = items.length - 1; i >= 0; i--) this.#writeValue(field, items[i]);
+    this.#writeVarint(this.#writtenBytes - end);
+    this.#writeVarint(field.tag);
   }
 
-  #map(field: Field, map: Values): void {
+  #writeMap(field: Field, map: Values): void {
     const keys = orderedKeys(map);
     for (let i = keys.length - 1; i >= 0; i--) {
       const key = keys[i]!;
       const end = this.#writtenBytes;
-      this.#value(field, map[key]);
-      this.#varint(2 * 8 + wireTypeOf(field.kind));
-      this.#text(key);
-      this.#varint(8 + delimitedType);
-      this.#varint(this.#writtenBytes - end);
-      this.#varint(field.tag);
+      this.#writeValue(field, map[key]);
+      this.#writeVarint(2 * 8 + wireTypeOf(field.kind));
+      this.#writeText(key);
+      this.#writeVarint(8 + delimitedType);
+      this.#writeVarint(this.#writtenBytes - end);
+      this.#writeVarint(field.tag);
     }
   }
 
-  #field(field: Field, value: unknown): void {
-    this.#value(field, value);
-    this.#varint(field.tag);
+  #writeField(field: Field, value: unknown): void {
+    this.#writeValue(field, value);
+    this.#writeVarint(field.tag);
   }
 
-  #value(field: Field, value: unknown): void {
+  #writeValue(field: Field, value: unknown): void {
     switch (field.kind) {
       case stringKind:
-        this.#text(value);
+        this.#writeText(value);
         break;
       case boolKind:
         if (typeof value !== 'boolean') throw unsupportedValue;
-        this.#varint(value ? 1 : 0);
+        this.#writeVarint(value ? 1 : 0);
         break;
       case uint32Kind:
-        this.#integer(value, 0xffff_ffff);
+        this.#writeInteger(value, 0xffff_ffff);
         break;
       case int32Kind:
-        this.#integer(value, 0x7fff_ffff);
+        this.#writeInteger(value, 0x7fff_ffff);
         break;
       case int64Kind:
         if (typeof value !== 'bigint' || value < 0n || value > Number.MAX_SAFE_INTEGER) throw unsupportedValue;
-        this.#varint(Number(value));
+        this.#writeVarint(Number(value));
         break;
       case doubleKind:
-        this.#double(value);
+        this.#writeDouble(value);
         break;
       case bytesKind:
         if (!(value instanceof Uint8Array)) throw unsupportedValue;
-        this.#rawBytes(value);
-        this.#varint(value.length);
+        this.#writeRawBytes(value);
+        this.#writeVarint(value.length);
         break;
       case messageKind: {
         if (value === undefined) throw unsupportedValue;
         const end = this.#writtenBytes;
-        this.message(tableOf(field.schema!), value as Message);
-        this.#varint(this.#writtenBytes - end);
+        this.writeMessage(tableOf(field.schema!), value as Message);
+        this.#writeVarint(this.#writtenBytes - end);
         break;
       }
       case wrapperKind: {
         const end = this.#writtenBytes;
         const valueField = tableOf(field.schema!).fields[0]!;
-        if (!isZero(valueField, value)) this.#field(valueField, value);
-        this.#varint(this.#writtenBytes - end);
+        if (!isZero(valueField, value)) this.#writeField(valueField, value);
+        this.#writeVarint(this.#writtenBytes - end);
         break;
       }
       case jsonKind:
-        this.#struct(value);
+        this.#writeStruct(value);
         break;
       default:
         throw unsupportedValue;
     }
   }
 
-  #struct(value: unknown): void {
+  #writeStruct(value: unknown): void {
     if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
       throw unsupportedValue;
     const end = this.#writtenBytes;
@@ -251,77 +251,77 @@ class BackwardWriter {
     for (let i = keys.length - 1; i >= 0; i--) {
       const key = keys[i]!;
       const endOfEntry = this.#writtenBytes;
-      this.#jsonValue((value as Values)[key]);
-      this.#varint(2 * 8 + delimitedType);
-      this.#text(key);
-      this.#varint(8 + delimitedType);
-      this.#varint(this.#writtenBytes - endOfEntry);
-      this.#varint(tagOfStructFields);
+      this.#writeJsonValue((value as Values)[key]);
+      this.#writeVarint(2 * 8 + delimitedType);
+      this.#writeText(key);
+      this.#writeVarint(8 + delimitedType);
+      this.#writeVarint(this.#writtenBytes - endOfEntry);
+      this.#writeVarint(tagOfStructFields);
     }
-    this.#varint(this.#writtenBytes - end);
+    this.#writeVarint(this.#writtenBytes - end);
   }
 
-  #jsonValue(value: unknown): void {
+  #writeJsonValue(value: unknown): void {
     const end = this.#writtenBytes;
     if (typeof value === 'string') {
-      this.#text(value);
-      this.#varint(3 * 8 + delimitedType);
+      this.#writeText(value);
+      this.#writeVarint(3 * 8 + delimitedType);
     } else if (typeof value === 'number') {
-      this.#double(value);
-      this.#varint(2 * 8 + fixedType);
+      this.#writeDouble(value);
+      this.#writeVarint(2 * 8 + fixedType);
     } else if (typeof value === 'boolean') {
-      this.#varint(value ? 1 : 0);
-      this.#varint(4 * 8 + varintType);
+      this.#writeVarint(value ? 1 : 0);
+      this.#writeVarint(4 * 8 + varintType);
     } else if (value === null) {
-      this.#varint(0);
-      this.#varint(8 + varintType);
+      this.#writeVarint(0);
+      this.#writeVarint(8 + varintType);
     } else if (Array.isArray(value)) {
       const endOfList = this.#writtenBytes;
       for (let i = value.length - 1; i >= 0; i--) {
-        this.#jsonValue(value[i]);
-        this.#varint(8 + delimitedType);
+        this.#writeJsonValue(value[i]);
+        this.#writeVarint(8 + delimitedType);
       }
-      this.#varint(this.#writtenBytes - endOfList);
-      this.#varint(6 * 8 + delimitedType);
+      this.#writeVarint(this.#writtenBytes - endOfList);
+      this.#writeVarint(6 * 8 + delimitedType);
     } else {
-      this.#struct(value);
-      this.#varint(5 * 8 + delimitedType);
+      this.#writeStruct(value);
+      this.#writeVarint(5 * 8 + delimitedType);
     }
-    this.#varint(this.#writtenBytes - end);
+    this.#writeVarint(this.#writtenBytes - end);
   }
 
   get #writtenBytes(): number {
     return this.#bytes.length - this.#position;
   }
 
-  #integer(value: unknown, max: number): void {
+  #writeInteger(value: unknown, max: number): void {
     if (!Number.isInteger(value) || (value as number) < 0 || (value as number) > max) throw unsupportedValue;
-    this.#varint(value as number);
+    this.#writeVarint(value as number);
   }
 
-  #double(value: unknown): void {
+  #writeDouble(value: unknown): void {
     if (typeof value !== 'number') throw unsupportedValue;
-    this.#reserve(8);
+    this.#reserveBytes(8);
     this.#position -= 8;
     this.#bytes.writeDoubleLE(value, this.#position);
   }
 
-  #text(value: unknown): void {
+  #writeText(value: unknown): void {
     if (typeof value !== 'string') throw unsupportedValue;
     const { length } = value;
-    if (length <= maxCharacterwiseLength && this.#asciiText(value)) this.#varint(length);
+    if (length <= maxCharacterwiseLength && this.#asciiText(value)) this.#writeVarint(length);
     else {
       const size = Buffer.byteLength(value);
-      this.#reserve(size);
+      this.#reserveBytes(size);
       this.#position -= size;
       this.#bytes.write(value, this.#position, size);
-      this.#varint(size);
+      this.#writeVarint(size);
     }
   }
 
   /** @returns `false`, without writing anything, if a character takes more than one byte */
   #asciiText(value: string): boolean {
-    this.#reserve(value.length);
+    this.#reserveBytes(value.length);
     let offset = this.#position;
     for (let i = value.length - 1; i >= 0; i--) {
       const code = value.charCodeAt(i);
@@ -332,14 +332,14 @@ class BackwardWriter {
     return true;
   }
 
-  #rawBytes(value: Uint8Array): void {
-    this.#reserve(value.length);
+  #writeRawBytes(value: Uint8Array): void {
+    this.#reserveBytes(value.length);
     this.#position -= value.length;
     this.#bytes.set(value, this.#position);
   }
 
-  #varint(value: number): void {
-    this.#reserve(10);
+  #writeVarint(value: number): void {
+    this.#reserveBytes(10);
     if (value < 128) {
       this.#bytes[--this.#position] = value;
       return;
@@ -353,7 +353,7 @@ class BackwardWriter {
     this.#bytes[offset] = rest;
   }
 
-  #reserve(size: number): void {
+  #reserveBytes(size: number): void {
     if (this.#position >= size) return;
     const { length } = this.#bytes;
     const largerBuffer = Buffer.allocUnsafeSlow(Math.max(2 * length, this.#writtenBytes + size));
@@ -373,14 +373,14 @@ function isZero({ zeroValue, kind }: Field, value: unknown): boolean {
 
 function orderedKeys(map: Values): readonly string[] {
   const keys = Object.keys(map);
-  if (isSorted(keys)) return keys;
+  if (areKeysSorted(keys)) return keys;
   // JavaScript puts integer keys first, so if the first key is no integer, none is.
   if (!/^\d/.test(keys[0]!)) return keys.sort();
   return Object.keys(Object.fromEntries(keys.sort().map((key) => [key, true])));
 }
 
 /** Returns `false` for integer keys, which JavaScript orders numerically. */
-function isSorted(keys: readonly string[]): boolean {
+function areKeysSorted(keys: readonly string[]): boolean {
   if (keys.length < 2) return true;
   if (/^\d/.test(keys[0]!)) return false;
   for (let i = 1; i < keys.length; i++) if (keys[i - 1]! > keys[i]!) return false;

@@ -27,7 +27,7 @@ export class PartBlock<P extends Part = Part> {
     return this.#bytes;
   }
 
-  get bytesKept(): number {
+  get retainedBytes(): number {
     return this.#bytes?.length ?? 0;
   }
 }

@@ -2,7 +2,7 @@ import { type DescMessage, fromBinary, type Message } from '@bufbuild/protobuf';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { Part } from './part.ts';
 import type { PartBlock } from './part-block.ts';
-import { wireForm } from './wire-form.ts';
+import { encodeDeterministically } from './wire-form.ts';
 
 /** A message that its encoding replaces on first use, so that messages for thousands of clients are not retained in both forms. */
 export class Encodable implements Part {
@@ -24,12 +24,12 @@ export class Encodable implements Part {
   }
 
   get bytes(): Uint8Array {
-    this.#bytes ??= wireForm(this.schema, this.#message!);
+    this.#bytes ??= encodeDeterministically(this.schema, this.#message!);
     this.#message = undefined;
     return this.#bytes;
   }
 
-  get bytesKept(): number {
+  get retainedBytes(): number {
     return this.#bytes?.length ?? 0;
   }
 

@@ -2,7 +2,7 @@
 import { type DescField, type DescMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { encodeBackwards } from './message-writer.ts';
 
-export function wireForm(schema: DescMessage, message: Message): Uint8Array {
+export function encodeDeterministically(schema: DescMessage, message: Message): Uint8Array {
   return encodeBackwards(schema, message) ?? orderedBinary(schema, message);
 }
 
@@ -67,25 +67,25 @@ function orderingOf(field: DescField): Ordering | undefined {
 
 function orderingOfMessage(schema: DescMessage): Ordering | undefined {
   if (schema.typeName === structType) return orderedJson;
-  return leadsToMap(schema, new Set()) ? (value) => withOrderedMaps(schema, value as Message) : undefined;
+  return containsMap(schema, new Set()) ? (value) => withOrderedMaps(schema, value as Message) : undefined;
 }
 
-function leadsToMap(schema: DescMessage, seenSchemas: Set<DescMessage>): boolean {
+function containsMap(schema: DescMessage, seenSchemas: Set<DescMessage>): boolean {
   if (schema.typeName === structType) return true;
   if (seenSchemas.has(schema)) return false;
   seenSchemas.add(schema);
   return schema.fields.some(
-    (field) => field.fieldKind === 'map' || (field.message !== undefined && leadsToMap(field.message, seenSchemas)),
+    (field) => field.fieldKind === 'map' || (field.message !== undefined && containsMap(field.message, seenSchemas)),
   );
 }
 
 function orderedMap(map: Fields, nestedOrdering: Ordering | undefined): Fields {
   const keys = Object.keys(map);
-  const isSorted = keys.every((key, index) => index === 0 || keys[index - 1]! < key);
+  const areKeysSorted = keys.every((key, index) => index === 0 || keys[index - 1]! < key);
   // Creates an object without prototype, in which `__proto__` is an ordinary key.
   const emptyCopy = (): Fields => Object.create(null) as Fields;
-  let copy = isSorted ? undefined : emptyCopy();
-  for (const key of isSorted ? keys : keys.sort()) {
+  let copy = areKeysSorted ? undefined : emptyCopy();
+  for (const key of areKeysSorted ? keys : keys.sort()) {
     const orderedValue = nestedOrdering === undefined ? map[key] : nestedOrdering(map[key]);
     if (copy === undefined && orderedValue !== map[key]) copy = Object.assign(emptyCopy(), map);
     if (copy !== undefined) copy[key] = orderedValue;

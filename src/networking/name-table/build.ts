@@ -26,7 +26,7 @@ export function buildNameTable(shape: ProxyShape, push: PushContext, cache: Memo
   const services = servicesOf(shape, push);
   const pods = services.filter(isHeadless).map(({ hostname, namespace }) => push.endpointsOf(hostname, namespace));
   const key = [scopeText(shape, push), addressingKey(shape), shape.network].join('~');
-  return [cache.recall('NDS', key, [...services, ...pods], () => tableOf(services, shape, push))];
+  return [cache.getOrBuild('NDS', key, [...services, ...pods], () => tableOf(services, shape, push))];
 }
 
 function scopeText(shape: ProxyShape, push: PushContext): string {
@@ -43,8 +43,8 @@ function tableOf(services: readonly Service[], shape: ProxyShape, push: PushCont
       : addressesOf(service, shape, push);
     if (ips.length > 0) addService(table, service, [...new Set(ips)]);
   }
-  const inOrder = [...table].sort(([a], [b]) => (a < b ? -1 : 1));
-  const message = create(NameTableSchema, { table: Object.fromEntries(inOrder) });
+  const sortedEntries = [...table].sort(([a], [b]) => (a < b ? -1 : 1));
+  const message = create(NameTableSchema, { table: Object.fromEntries(sortedEntries) });
   return new EnvoyResource(tableName, NameTableSchema, message, services.map(serviceKey));
 }
 
@@ -81,10 +81,10 @@ function readyPods(service: Service, shape: ProxyShape, push: PushContext): read
 
 /** Endpoints of the first port, because every port has the same pods. */
 function podsOf(service: Service, shape: ProxyShape, push: PushContext): readonly Endpoint[] {
-  const first = service.ports[0]?.name;
+  const firstPortName = service.ports[0]?.name;
   return push.endpointsOf(service.hostname, service.namespace).filter(({ servicePortName, address, network }) => {
     const isSameNetwork = network === '' || shape.network === '' || network === shape.network;
-    return servicePortName === first && isIP(address) !== 0 && isSameNetwork;
+    return servicePortName === firstPortName && isIP(address) !== 0 && isSameNetwork;
   });
 }
 

@@ -4,7 +4,7 @@ import { withOrigins } from '../inputs/message-origin.ts';
 import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
-import { valueAs } from './patch-set.ts';
+import { messageOfPatch } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
 export interface AddedKind<Desc extends DescMessage> {
@@ -21,31 +21,33 @@ const addedResources = new WeakMap<ActivePatch['patch'], EnvoyResource>();
 /** Keeps the first resource of a name, because Envoy rejects duplicates. */
 export function withAdded<Desc extends DescMessage>(
   resources: EnvoyResource[],
-  additions: readonly ActivePatch[],
+  addedPatches: readonly ActivePatch[],
   { schema, description, isRequested = () => true, complete = (message) => message }: AddedKind<Desc>,
 ): EnvoyResource[] {
-  if (additions.length === 0) return resources;
+  if (addedPatches.length === 0) return resources;
   const takenNames = new Set(resources.map(({ name }) => name));
-  const furtherResources = additions.flatMap((activePatch) =>
+  const addedResourceList = addedPatches.flatMap((activePatch) =>
     attemptPatch<readonly EnvoyResource[]>(activePatch, [], () => {
-      const resource = addedBy(activePatch, schema, complete);
+      const resource = resourceAddedBy(activePatch, schema, complete);
       if (!isRequested(resource.name)) return [];
       if (takenNames.has(resource.name)) throw new PatchFailure(`there is already ${description} ${resource.name}`);
       takenNames.add(resource.name);
       return [resource];
     }),
   );
-  return furtherResources.length === 0 ? resources : [...resources, ...furtherResources];
+  return addedResourceList.length === 0 ? resources : [...resources, ...addedResourceList];
 }
 
-function addedBy<Desc extends DescMessage>(
+function resourceAddedBy<Desc extends DescMessage>(
   activePatch: ActivePatch,
   schema: Desc,
-  completed: NonNullable<AddedKind<Desc>['complete']>,
+  completeMessage: NonNullable<AddedKind<Desc>['complete']>,
 ): EnvoyResource {
   let resource = addedResources.get(activePatch.patch);
   if (resource === undefined) {
-    const value = completed(valueAs(schema, activePatch)) as Message as Message & { readonly name: string };
+    const value = completeMessage(messageOfPatch(schema, activePatch)) as Message as Message & {
+      readonly name: string;
+    };
     const message = withOrigins(value, [activePatch.origin]);
     resource = namedResource(schema, message, [configKeyOf(activePatch.filter)]);
     addedResources.set(activePatch.patch, resource);

@@ -2,7 +2,7 @@ import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { type ListMerge, mergeMessages } from './merge-messages.ts';
-import { valueAs } from './patch-set.ts';
+import { messageOfPatch } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
 /** Returns `undefined` if a patch removes the message. A failing patch leaves the message unchanged. */
@@ -21,11 +21,11 @@ export function applyPatches<M extends object>(
 }
 
 /** @throws PatchFailure */
-export function mergedWith<Desc extends DescMessage>(
+export function mergeWithPatch<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
   activePatch: ActivePatch,
-  value: MessageShape<Desc> = valueAs(schema, activePatch),
+  value: MessageShape<Desc> = messageOfPatch(schema, activePatch),
 ): MessageShape<Desc> {
   const result = mergeMessages(schema, message, value, listMergeOf(activePatch));
   return withOrigins(result, [...originsOf(message), activePatch.origin]);

@@ -7,13 +7,13 @@ import { shallowCopy } from './merge-messages.ts';
  * Adds or removes the socket option of unbound listeners (listeners/unbound.ts). Internal listeners are unchanged, because Envoy rejects their socket
  * options.
  */
-export function markBinding(listener: Listener): Listener {
+export function withBindingMark(listener: Listener): Listener {
   if (listener.listenerSpecifier.case === 'internalListener') return listener;
-  const isBound = (listener.bindToPort ?? true) && (listener.deprecatedV1?.bindToPort ?? true);
+  const bindsToPort = (listener.bindToPort ?? true) && (listener.deprecatedV1?.bindToPort ?? true);
   const otherOptions = listener.socketOptions.filter((option) => !isUnboundOption(option));
   const isMarkedUnbound = otherOptions.length < listener.socketOptions.length;
-  if (isMarkedUnbound !== isBound) return listener;
+  if (isMarkedUnbound !== bindsToPort) return listener;
   const result: Listener = shallowCopy(listener);
-  result.socketOptions = isBound ? otherOptions : [...otherOptions, unboundOption];
+  result.socketOptions = bindsToPort ? otherOptions : [...otherOptions, unboundOption];
   return withOrigins(result, originsOf(listener));
 }

@@ -35,16 +35,16 @@ function resourceOf(patches: PatchSet): EnvoyResource {
   let resource = resources.get(patches);
   if (resource === undefined) {
     const schema = bootstrapSchema();
-    const active = patches.takePatches('BOOTSTRAP');
-    const all = active.reduce<Message>(
+    const activePatches = patches.takePatches('BOOTSTRAP');
+    const mergedBootstrap = activePatches.reduce<Message>(
       (current, patch) => attemptPatch(patch, current, () => mergeMessages(schema, current, valueOf(patch), 'append')),
       create(schema),
     );
     resource = new EnvoyResource(
       bootstrapPatchesName,
       schema,
-      all,
-      active.map(({ origin }) => origin.key),
+      mergedBootstrap,
+      activePatches.map(({ origin }) => origin.key),
     );
     resources.set(patches, resource);
   }
@@ -59,8 +59,8 @@ function valueOf({ patch }: ActivePatch): Message {
   // Only the agent knows the lists that REPLACE would change.
   if (patch.operation !== 'MERGE')
     throw new PatchFailure(`operation must be MERGE in a bootstrap, got ${patch.operation}`);
-  const decoded = patchValue(patch);
-  if (decoded === undefined) throw new PatchFailure('has no value');
-  if (E.isLeft(decoded)) throw new PatchFailure(decoded.left);
-  return decoded.right.message;
+  const decodedValue = patchValue(patch);
+  if (decodedValue === undefined) throw new PatchFailure('has no value');
+  if (E.isLeft(decodedValue)) throw new PatchFailure(decodedValue.left);
+  return decodedValue.right.message;
 }

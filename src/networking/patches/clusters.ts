@@ -10,11 +10,11 @@ import { inboundTargets } from '../traffic/inbound-target.ts';
 import { inboundPassthroughCluster, parseOutboundClusterName } from '../traffic/resource-names.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { withAdded } from './additions.ts';
-import { applyPatches, listMergeOf, mergedWith } from './apply-patches.ts';
+import { applyPatches, listMergeOf, mergeWithPatch } from './apply-patches.ts';
 import { firstConditionKey, KeyedPatches } from './keyed-patches.ts';
 import { mergeMessages, PatchFailure, shallowCopy } from './merge-messages.ts';
-import { oncePerPatchSet } from './once-per-patch-set.ts';
-import { isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
+import { memoizeByPatchSet } from './once-per-patch-set.ts';
+import { isMerge, type ListenerContext, matchesPlace, messageOfPatch, type PatchSet } from './patch-set.ts';
 
 export function patchedClusters(
   clusters: EnvoyResource[],
@@ -22,7 +22,7 @@ export function patchedClusters(
   shape: ProxyShape,
   push: PushContext,
 ): EnvoyResource[] {
-  return withAdded(changedClusters(clusters, patches, shape, push), additions(patches), {
+  return withAdded(changedClusters(clusters, patches, shape, push), addedPatchesOf(patches), {
     schema: ClusterSchema,
     description: 'a cluster',
   });
@@ -46,12 +46,12 @@ export function changedClusters(
   });
 }
 
-function additions(patches: PatchSet | undefined): readonly ActivePatch[] {
+function addedPatchesOf(patches: PatchSet | undefined): readonly ActivePatch[] {
   return (patches?.takePatches('CLUSTER') ?? []).filter(({ patch }) => patch.operation === 'ADD');
 }
 
 export function addedClusterNames(patches: PatchSet | undefined): readonly string[] {
-  return additions(patches).flatMap((activePatch) => {
+  return addedPatchesOf(patches).flatMap((activePatch) => {
     const { value } = activePatch.patch;
     return typeof value?.name === 'string' ? [value.name] : [];
   });
@@ -62,7 +62,7 @@ function patchedCluster(
   matchingPatches: readonly ActivePatch[],
   patches: PatchSet,
 ): readonly EnvoyResource[] {
-  return oncePerPatchSet(cluster, patches, matchingPatches.map(({ index }) => index).join(), () => {
+  return memoizeByPatchSet(cluster, patches, matchingPatches.map(({ index }) => index).join(), () => {
     const unpatchedCluster = cluster.message as Cluster;
     const message = applyPatches(unpatchedCluster, matchingPatches, (patchedCluster, activePatch) =>
       isMerge(activePatch) ? mergedCluster(patchedCluster, activePatch) : undefined,
@@ -75,13 +75,13 @@ function patchedCluster(
 
 /** Keeps the name, because routes and filters refer to it. */
 function mergedCluster(cluster: Cluster, activePatch: ActivePatch): Cluster {
-  const value = valueAs(ClusterSchema, activePatch);
+  const value = messageOfPatch(ClusterSchema, activePatch);
   const { transportSocket: socket, transportSocketMatches } = value;
-  const isForMatch =
+  const matchesSocket =
     socket !== undefined && transportSocketMatches.length === 0 && cluster.transportSocketMatches.length > 0;
-  const result = isForMatch
-    ? mergedWith(ClusterSchema, withSocketMerged(cluster, socket, activePatch), activePatch, withoutSocket(value))
-    : mergedWith(ClusterSchema, cluster, activePatch);
+  const result = matchesSocket
+    ? mergeWithPatch(ClusterSchema, withSocketMerged(cluster, socket, activePatch), activePatch, withoutSocket(value))
+    : mergeWithPatch(ClusterSchema, cluster, activePatch);
   result.name = cluster.name;
   return result;
 }
@@ -116,9 +116,9 @@ function withoutSocket(value: Cluster): Cluster {
   return Object.assign(Object.create(Object.getPrototypeOf(value)) as Cluster, otherFields);
 }
 
-type HostsOf = (port: number) => readonly string[];
+type HostsOfPort = (port: number) => readonly string[];
 
-function inboundHosts(shape: ProxyShape, push: PushContext): HostsOf {
+function inboundHosts(shape: ProxyShape, push: PushContext): HostsOfPort {
   let targets: ReturnType<typeof inboundTargets> | undefined;
   return (port) => {
     targets ??= inboundTargets(shape, push);
@@ -131,7 +131,7 @@ function keyOf({ patch: { match } }: ActivePatch): string | undefined {
   return firstConditionKey({ name, service, subset, portNumber });
 }
 
-function keysOf(name: string, { hasKeys }: KeyedPatches, hostsOf: HostsOf): string[] {
+function keysOf(name: string, { hasKeys }: KeyedPatches, hostsOf: HostsOfPort): string[] {
   if (!hasKeys) return [];
   const inbound = inboundPort(name);
   const outbound = parseOutboundClusterName(name);
@@ -142,13 +142,13 @@ function keysOf(name: string, { hasKeys }: KeyedPatches, hostsOf: HostsOf): stri
     .filter((key) => key !== undefined);
 }
 
-function matchesPatch(activePatch: ActivePatch, name: string, shape: ProxyShape, hostsOf: HostsOf): boolean {
-  if (!isForPlace(activePatch, contextOf(name, shape))) return false;
+function matchesPatch(activePatch: ActivePatch, name: string, shape: ProxyShape, hostsOf: HostsOfPort): boolean {
+  if (!matchesPlace(activePatch, contextOf(name, shape))) return false;
   const clusterMatch = activePatch.patch.match.cluster;
   return clusterMatch === undefined || isNamed(clusterMatch, name, hostsOf);
 }
 
-function contextOf(name: string, { type }: ProxyShape): PlaceContext {
+function contextOf(name: string, { type }: ProxyShape): ListenerContext {
   if (type === 'router') return 'GATEWAY';
   return inboundPort(name) !== undefined || name.startsWith(inboundPassthroughCluster)
     ? 'SIDECAR_INBOUND'
@@ -161,7 +161,11 @@ function inboundPort(name: string): number | undefined {
 }
 
 /** If the match has a name, other fields are ignored. Otherwise all given fields must match. */
-function isNamed({ name, service, subset, portNumber }: ClusterMatch, clusterName: string, hostsOf: HostsOf): boolean {
+function isNamed(
+  { name, service, subset, portNumber }: ClusterMatch,
+  clusterName: string,
+  hostsOf: HostsOfPort,
+): boolean {
   if (name !== undefined && name !== '') return name === clusterName;
   const inbound = inboundPort(clusterName);
   const outbound = parseOutboundClusterName(clusterName);

@@ -7,8 +7,8 @@ import {
 import { sameItems } from '../../model/collections/same-items.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import type { ActivePatch } from './active-patch.ts';
-import { applyPatches, mergedWith } from './apply-patches.ts';
-import { hasFilterName, isPacked, packedSettingsOf, patchedFilters } from './filters.ts';
+import { applyPatches, mergeWithPatch } from './apply-patches.ts';
+import { hasFilterName, isPackedAs, packedSettingsOf, patchedFilters } from './filters.ts';
 import { httpConnectionManagerType, patchedManager } from './http-connection-manager.ts';
 import { shallowCopy } from './merge-messages.ts';
 import { isMerge } from './patch-set.ts';
@@ -23,18 +23,18 @@ export interface ChainPatches {
 }
 
 export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterChain | undefined {
-  const isMatching = (activePatch: ActivePatch): boolean => matchesChain(activePatch, chain, patches.isVirtual);
+  const matchesThisChain = (activePatch: ActivePatch): boolean => matchesChain(activePatch, chain, patches.isVirtual);
   const matchingPatches = {
-    chains: patches.chains.filter(isMatching),
-    networkFilters: patches.networkFilters.filter(isMatching),
-    httpFilters: patches.httpFilters.filter(isMatching),
+    chains: patches.chains.filter(matchesThisChain),
+    networkFilters: patches.networkFilters.filter(matchesThisChain),
+    httpFilters: patches.httpFilters.filter(matchesThisChain),
   };
   const changedChain = applyPatches(chain, matchingPatches.chains, changeChain);
   if (changedChain === undefined) return undefined;
   const filters = patchedFilters<Filter>(changedChain.filters, matchingPatches.networkFilters, {
     schema: FilterSchema,
     filterName: ({ patch }) => patch.match.listener?.filterChain?.filter?.name || undefined,
-    isLast: (filter) => lastTypes.some((type) => isPacked(packedSettingsOf(filter), type)),
+    isLast: (filter) => lastTypes.some((type) => isPackedAs(packedSettingsOf(filter), type)),
   }).map((filter) => patchManager(filter, matchingPatches.httpFilters, patches.routes));
   if (sameItems(filters, changedChain.filters)) return changedChain;
   const result: FilterChain = shallowCopy(changedChain);
@@ -51,7 +51,7 @@ const lastTypes = [
 ];
 
 function changeChain(chain: FilterChain, activePatch: ActivePatch): FilterChain | undefined {
-  return isMerge(activePatch) ? mergedWith(FilterChainSchema, chain, activePatch) : undefined;
+  return isMerge(activePatch) ? mergeWithPatch(FilterChainSchema, chain, activePatch) : undefined;
 }
 
 function patchManager(filter: Filter, httpFilters: readonly ActivePatch[], routes: readonly ActivePatch[]): Filter {
@@ -75,8 +75,8 @@ export function matchesChain({ patch }: ActivePatch, chain: FilterChain, isVirtu
   if (isNonEmpty(sni) && !match?.serverNames.includes(sni)) return false;
   if (isNonEmpty(transportProtocol) && match?.transportProtocol !== transportProtocol) return false;
   if (isNonEmpty(applicationProtocols)) {
-    const all = applicationProtocols.split(',').map((protocol) => protocol.trim());
-    if (!all.every((protocol) => match?.applicationProtocols.includes(protocol))) return false;
+    const allProtocols = applicationProtocols.split(',').map((protocol) => protocol.trim());
+    if (!allProtocols.every((protocol) => match?.applicationProtocols.includes(protocol))) return false;
   }
   if (patch.applyTo === 'NETWORK_FILTER' || !isNonEmpty(filter?.name)) return true;
   return filters.some((chainFilter) => hasFilterName(chainFilter.name, filter.name!));

@@ -9,7 +9,7 @@ import { currentFilterName } from '../../model/kinds/envoy-filter/envoy-filter.r
 import type { ActivePatch } from './active-patch.ts';
 import { listMergeOf } from './apply-patches.ts';
 import { mergeMessages, PatchFailure, shallowCopy } from './merge-messages.ts';
-import { isMerge, valueAs } from './patch-set.ts';
+import { isMerge, messageOfPatch } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
 export interface ListedFilter extends Message {
@@ -31,10 +31,10 @@ export function patchedFilters<F extends ListedFilter>(
 ): readonly F[] {
   const insertedBy = new Map<F, ActivePatch>();
   let result = filters;
-  for (const activePatch of inPasses(patches)) {
+  for (const activePatch of sortByPass(patches)) {
     const filterName = list.filterName(activePatch);
     const current = result;
-    if (hasNothingToDo(activePatch, filterName, current)) continue;
+    if (hasNoEffect(activePatch, filterName, current)) continue;
     result = attemptPatch<readonly F[]>(activePatch, current, () =>
       applyPatch(current, activePatch, list.schema, filterName),
     );
@@ -49,7 +49,7 @@ const passByOperation: Readonly<Record<ActivePatch['patch']['operation'], number
   ...{ ADD: 2, INSERT_FIRST: 2, INSERT_BEFORE: 2, INSERT_AFTER: 2 },
 };
 
-function inPasses(patches: readonly ActivePatch[]): readonly ActivePatch[] {
+function sortByPass(patches: readonly ActivePatch[]): readonly ActivePatch[] {
   return [...patches].sort((a, b) => passByOperation[a.patch.operation] - passByOperation[b.patch.operation]);
 }
 
@@ -62,11 +62,11 @@ function insertedFilters<F extends ListedFilter>(
   if (result === current || activePatch.patch.operation === 'REMOVE') return [];
   return isMerge(activePatch)
     ? result.filter((filter, index) => filter !== current[index])
-    : [valueAs(schema, activePatch) as F];
+    : [messageOfPatch(schema, activePatch) as F];
 }
 
 /** A patch for a missing filter has no effect, which is not an error. */
-function hasNothingToDo(
+function hasNoEffect(
   { patch: { operation } }: ActivePatch,
   filterName: string | undefined,
   filters: readonly ListedFilter[],
@@ -83,7 +83,7 @@ function applyPatch<F extends ListedFilter>(
   filterName: string | undefined,
 ): readonly F[] {
   const filterIndex = filterName === undefined ? -1 : filters.findIndex(({ name }) => hasFilterName(name, filterName));
-  const value = (): F => valueAs(schema, activePatch) as F;
+  const value = (): F => messageOfPatch(schema, activePatch) as F;
   switch (activePatch.patch.operation) {
     case 'ADD':
       return [...filters, value()];
@@ -107,7 +107,7 @@ function applyPatch<F extends ListedFilter>(
 
 /** Keeps the name. Settings of another type cannot be merged. */
 function mergedFilter<F extends ListedFilter>(filter: F, activePatch: ActivePatch, schema: DescMessage): F {
-  const value = shallowCopy(valueAs(schema, activePatch) as F);
+  const value = shallowCopy(messageOfPatch(schema, activePatch) as F);
   value.name = filter.name;
   return mergeMessages(schema, filter, value, listMergeOf(activePatch));
 }
@@ -117,13 +117,13 @@ function withoutUnreachable<F extends ListedFilter>(
   insertedBy: ReadonlyMap<F, ActivePatch>,
   { isLast = () => false }: FilterList,
 ): readonly F[] {
-  const end = filters.findIndex(isLast);
-  if (end === -1 || end === filters.length - 1) return filters;
+  const terminalIndex = filters.findIndex(isLast);
+  if (terminalIndex === -1 || terminalIndex === filters.length - 1) return filters;
   return filters.filter((filter, index) => {
     const activePatch = insertedBy.get(filter);
-    if (index <= end || activePatch === undefined) return true;
+    if (index <= terminalIndex || activePatch === undefined) return true;
     return attemptPatch(activePatch, false, () => {
-      throw new PatchFailure(`${filter.name} must not come after ${filters[end]!.name}, the terminal filter`);
+      throw new PatchFailure(`${filter.name} must not come after ${filters[terminalIndex]!.name}, the terminal filter`);
     });
   });
 }
@@ -136,6 +136,6 @@ export function packedSettingsOf({ configType }: ListedFilter): Any | undefined 
   return configType.case === 'typedConfig' ? (configType.value as Any) : undefined;
 }
 
-export function isPacked(packedMessage: Any | undefined, typeName: string): boolean {
+export function isPackedAs(packedMessage: Any | undefined, typeName: string): boolean {
   return packedMessage !== undefined && messageNameOf(packedMessage.typeUrl) === typeName;
 }

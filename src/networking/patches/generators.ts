@@ -9,7 +9,7 @@ import { precomputeClusters as unpatchedClustersAhead } from '../clusters/precom
 import { buildWasmPlugins } from '../extensions/build.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import {
-  buildingListeners as buildingUnpatchedListeners,
+  buildListenersInSteps as buildingUnpatchedListeners,
   buildListeners as unpatchedListeners,
 } from '../listeners/build.ts';
 import type { EnvoyResource, PartToEncode } from '../messages/resource.ts';
@@ -73,8 +73,8 @@ export function differingClusters(
   );
   const names = new Set(clusters.map(({ name }) => name));
   const removedNames = commonClusters.map(({ name }) => name).filter((name) => !names.has(name));
-  const isTouched = addedClusterNames(patches).some((name) => names.has(name) || removedNames.includes(name));
-  return isTouched ? undefined : { resources: clusters, removedNames };
+  const isNameAffected = addedClusterNames(patches).some((name) => names.has(name) || removedNames.includes(name));
+  return isNameAffected ? undefined : { resources: clusters, removedNames };
 }
 
 export function buildListeners(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
@@ -114,9 +114,9 @@ export function* buildingRoutes(
   const routes = applyEnvoyFilters('RDS', withAttemptCount(unpatchedResources, shape, push), shape, push);
   if (shape.type === 'sidecar') return routes;
   yield undefined;
-  const inPieces: EnvoyResource[] = [];
-  for (const resource of routes) inPieces.push(yield* routesInPieces(resource));
-  return inPieces;
+  const resourcesInPieces: EnvoyResource[] = [];
+  for (const resource of routes) resourcesInPieces.push(yield* routesInPieces(resource));
+  return resourcesInPieces;
 }
 
 export function buildExtensions(

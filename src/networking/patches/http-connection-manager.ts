@@ -8,7 +8,7 @@ import {
   HttpFilterSchema,
 } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { ActivePatch } from './active-patch.ts';
-import { isPacked, packedSettingsOf, patchedFilters } from './filters.ts';
+import { isPackedAs, packedSettingsOf, patchedFilters } from './filters.ts';
 import { repackAny, shallowCopy } from './merge-messages.ts';
 
 export const httpConnectionManagerType =
@@ -24,12 +24,12 @@ export function patchedManager(
   filters: readonly ActivePatch[],
   patchedRoutes: (routes: RouteConfiguration) => RouteConfiguration,
 ): Any {
-  if (!isPacked(packedManager, httpConnectionManagerType)) return packedManager;
+  if (!isPackedAs(packedManager, httpConnectionManagerType)) return packedManager;
   const manager = fromBinary(HttpConnectionManagerSchema, packedManager.value);
   const httpFilters = patchedFilters<HttpFilter>(manager.httpFilters, filters, {
     schema: HttpFilterSchema,
     filterName: ({ patch }) => patch.match.listener?.filterChain?.filter?.subFilter?.name || undefined,
-    isLast: (filter) => isPacked(packedSettingsOf(filter), routerType),
+    isLast: (filter) => isPackedAs(packedSettingsOf(filter), routerType),
   });
   const { routeSpecifier } = manager;
   const routes = routeSpecifier.case === 'routeConfig' ? routeSpecifier.value : undefined;

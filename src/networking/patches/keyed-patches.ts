@@ -7,16 +7,16 @@ interface IndexedPatch {
 }
 
 export class KeyedPatches {
-  readonly #forAny: readonly IndexedPatch[];
+  readonly #patchesForAny: readonly IndexedPatch[];
   readonly #patchesByKey: ReadonlyMap<string, readonly IndexedPatch[]>;
-  readonly #unkeyed: readonly ActivePatch[];
+  readonly #unkeyedPatches: readonly ActivePatch[];
 
   /** @param keyOf returns `undefined` for a patch that may match any object */
   constructor(patches: readonly ActivePatch[], keyOf: (activePatch: ActivePatch) => string | undefined) {
     const indexedPatches = patches.map((activePatch, patchIndex) => ({ activePatch, patchIndex }));
     const groups = Map.groupBy(indexedPatches, ({ activePatch }) => keyOf(activePatch));
-    this.#forAny = groups.get(undefined) ?? [];
-    this.#unkeyed = this.#forAny.map(({ activePatch }) => activePatch);
+    this.#patchesForAny = groups.get(undefined) ?? [];
+    this.#unkeyedPatches = this.#patchesForAny.map(({ activePatch }) => activePatch);
     groups.delete(undefined);
     this.#patchesByKey = groups as ReadonlyMap<string, readonly IndexedPatch[]>;
   }
@@ -26,10 +26,10 @@ export class KeyedPatches {
   }
 
   patchesFor(keys: Iterable<string>): readonly ActivePatch[] {
-    if (!this.hasKeys) return this.#unkeyed;
+    if (!this.hasKeys) return this.#unkeyedPatches;
     const keyedPatches = [...new Set(keys)].flatMap((key) => this.#patchesByKey.get(key) ?? []);
-    if (keyedPatches.length === 0) return this.#unkeyed;
-    return [...this.#forAny, ...keyedPatches]
+    if (keyedPatches.length === 0) return this.#unkeyedPatches;
+    return [...this.#patchesForAny, ...keyedPatches]
       .sort((a, b) => a.patchIndex - b.patchIndex)
       .map(({ activePatch }) => activePatch);
   }

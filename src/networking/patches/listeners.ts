@@ -13,13 +13,20 @@ import { EnvoyResource } from '../messages/resource.ts';
 import { virtualInboundListener } from '../traffic/resource-names.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { withAdded } from './additions.ts';
-import { applyPatches, mergedWith } from './apply-patches.ts';
-import { markBinding } from './binding.ts';
+import { applyPatches, mergeWithPatch } from './apply-patches.ts';
+import { withBindingMark } from './binding.ts';
 import { type ChainPatches, matchesChain, patchedChain } from './filter-chains.ts';
 import { patchedFilters } from './filters.ts';
 import { shallowCopy } from './merge-messages.ts';
-import { oncePerPatchSet } from './once-per-patch-set.ts';
-import { isForPlace, isMerge, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
+import { memoizeByPatchSet } from './once-per-patch-set.ts';
+import {
+  isMerge,
+  type ListenerContext,
+  matchesPlace,
+  messageOfPatch,
+  type PatchSet,
+  routePatches,
+} from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
 export function patchedListeners(listeners: EnvoyResource[], patches: PatchSet): EnvoyResource[] {
@@ -39,7 +46,7 @@ export function patchedListeners(listeners: EnvoyResource[], patches: PatchSet):
   return withAdded(
     result,
     patches.takePatches('LISTENER').filter(({ patch }) => patch.operation === 'ADD'),
-    { schema: ListenerSchema, description: 'a listener', complete: markBinding },
+    { schema: ListenerSchema, description: 'a listener', complete: withBindingMark },
   );
 }
 
@@ -51,13 +58,13 @@ function patchedListener(
   const listenerFacts = factsOf(listener, patches);
   const matchingPatches = changingPatches.filter((activePatch) => matchesPatch(activePatch, listenerFacts));
   if (matchingPatches.length === 0) return [listener];
-  return oncePerPatchSet(listener, patches, '', () => {
+  return memoizeByPatchSet(listener, patches, '', () => {
     const message = listener.message as Listener;
     const changedListener = withPatches(message, matchingPatches, listenerFacts);
     if (changedListener === message) return [listener];
     if (changedListener === undefined) return [];
     const dependsOn = [...listener.dependsOn, ...matchingPatches.map(({ filter }) => configKeyOf(filter))];
-    return [new EnvoyResource(listener.name, listener.schema, markBinding(changedListener), dependsOn)];
+    return [new EnvoyResource(listener.name, listener.schema, withBindingMark(changedListener), dependsOn)];
   });
 }
 
@@ -70,12 +77,13 @@ function withPatches(
   const patchesByTarget = Map.groupBy(matchingPatches, ({ patch }) => patch.applyTo);
   const patchesOf = (target: ActivePatch['patch']['applyTo']): readonly ActivePatch[] =>
     patchesByTarget.get(target) ?? [];
-  const isMatching = (activePatch: ActivePatch): boolean => hasChainFor(activePatch, chainsOf(listener), listenerFacts);
-  const changedListener = applyPatches(listener, patchesOf('LISTENER').filter(isMatching), changeListener);
+  const matchesListener = (activePatch: ActivePatch): boolean =>
+    hasChainFor(activePatch, chainsOf(listener), listenerFacts);
+  const changedListener = applyPatches(listener, patchesOf('LISTENER').filter(matchesListener), changeListener);
   if (changedListener === undefined) return undefined;
   const listenerFilters = patchedFilters<ListenerFilter>(
     changedListener.listenerFilters,
-    patchesOf('LISTENER_FILTER').filter(isMatching),
+    patchesOf('LISTENER_FILTER').filter(matchesListener),
     {
       schema: ListenerFilterSchema,
       filterName: ({ patch }) => patch.match.listener?.listenerFilter || undefined,
@@ -92,7 +100,7 @@ function withPatches(
     .filter(({ patch }) => patch.operation === 'ADD')
     .flatMap((activePatch) =>
       attemptPatch<FilterChain[]>(activePatch, [], () => [
-        withOrigins(valueAs(FilterChainSchema, activePatch), [activePatch.origin]),
+        withOrigins(messageOfPatch(FilterChainSchema, activePatch), [activePatch.origin]),
       ]),
     );
   const filterChains = [
@@ -120,14 +128,14 @@ const routeTargets: ReadonlySet<string> = new Set(['ROUTE_CONFIGURATION', 'VIRTU
 
 function changeListener(listener: Listener, activePatch: ActivePatch): Listener | undefined {
   if (!isMerge(activePatch)) return undefined;
-  const result = mergedWith(ListenerSchema, listener, activePatch);
+  const result = mergeWithPatch(ListenerSchema, listener, activePatch);
   result.name = listener.name;
   return result;
 }
 
 /** Listener properties that patches match. Cached, because the decoded message is short-lived. */
 interface ListenerFacts {
-  readonly context: PlaceContext;
+  readonly context: ListenerContext;
   readonly name: string;
   readonly port: number | undefined;
   /** If true, the listener receives connections to all ports, so its chains match the port. */
@@ -154,7 +162,7 @@ function factsOf(resource: EnvoyResource, { nodeType }: PatchSet): ListenerFacts
 }
 
 function matchesPatch(activePatch: ActivePatch, { context, name, port, isVirtualInbound }: ListenerFacts): boolean {
-  if (!isForPlace(activePatch, context)) return false;
+  if (!matchesPlace(activePatch, context)) return false;
   if (routeTargets.has(activePatch.patch.applyTo)) return context === 'SIDECAR_INBOUND';
   const listenerMatch = activePatch.patch.match.listener ?? {};
   if (listenerMatch.name !== undefined && listenerMatch.name !== '' && listenerMatch.name !== name) return false;

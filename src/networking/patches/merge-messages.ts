@@ -7,7 +7,7 @@ import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { ownValue } from '../../runtime/json-object.ts';
-import { wireForm } from '../messages/wire-form.ts';
+import { encodeDeterministically } from '../messages/wire-form.ts';
 
 export type ListMerge = 'append' | 'replace';
 
@@ -15,7 +15,7 @@ export type ListMerge = 'append' | 'replace';
 export class PatchFailure extends Error {}
 
 type Fields = Record<string, unknown>;
-interface Chosen {
+interface OneofValue {
   readonly case: string;
   readonly value: unknown;
 }
@@ -31,7 +31,7 @@ export function mergeMessages<M extends Message>(schema: DescMessage, target: M,
       current === undefined ? valueOf(field, value) : mergedField(field, current, valueOf(field, value), lists);
     const fields = result as unknown as Fields;
     if (field.oneof === undefined) fields[field.localName] = mergedValue;
-    else fields[field.oneof.localName] = { case: field.localName, value: mergedValue } satisfies Chosen;
+    else fields[field.oneof.localName] = { case: field.localName, value: mergedValue } satisfies OneofValue;
   }
   return result;
 }
@@ -46,8 +46,8 @@ function isAnotherExtension(schema: DescMessage, target: Message, value: Message
     ({ name, message }) => name === 'typed_config' && message?.typeName === anyType,
   );
   if (!isExtension) return false;
-  const [targetName, now] = [nameOf(target), nameOf(value)];
-  return targetName !== undefined && now !== undefined && targetName !== now;
+  const [targetName, valueName] = [nameOf(target), nameOf(value)];
+  return targetName !== undefined && valueName !== undefined && targetName !== valueName;
 }
 
 function nameOf(message: Message): string | undefined {
@@ -57,7 +57,7 @@ function nameOf(message: Message): string | undefined {
 
 function valueOf(field: DescField, message: Message): unknown {
   const fields = message as unknown as Fields;
-  return field.oneof === undefined ? fields[field.localName] : (fields[field.oneof.localName] as Chosen).value;
+  return field.oneof === undefined ? fields[field.localName] : (fields[field.oneof.localName] as OneofValue).value;
 }
 
 function mergedField(field: DescField, current: unknown, value: unknown, lists: ListMerge): unknown {
@@ -79,9 +79,9 @@ function mergedMap(field: DescField & { fieldKind: 'map' }, current: Fields, val
   const result = { ...current, ...value };
   if (field.message?.typeName !== anyType) return result;
   for (const key of Object.keys(value)) {
-    const [currentAny, now] = [ownValue(current, key) as Any | undefined, value[key] as Any];
-    if (currentAny !== undefined && typeOf(currentAny) === typeOf(now))
-      result[key] = mergedPacked(currentAny, now, lists);
+    const [currentAny, patchAny] = [ownValue(current, key) as Any | undefined, value[key] as Any];
+    if (currentAny !== undefined && typeOf(currentAny) === typeOf(patchAny))
+      result[key] = mergedPacked(currentAny, patchAny, lists);
   }
   return result;
 }
@@ -97,9 +97,9 @@ function mergedMessage(schema: DescMessage, current: unknown, value: unknown, li
 
 /** @throws PatchFailure if the types differ */
 export function mergedPacked(current: Any, value: Any, lists: ListMerge): Any {
-  const [currentType, now] = [typeOf(current), typeOf(value)];
+  const [currentType, patchType] = [typeOf(current), typeOf(value)];
   const schema = envoyApi().getMessage(currentType);
-  if (currentType !== now) throw new PatchFailure(`${now} cannot be merged into ${currentType}`);
+  if (currentType !== patchType) throw new PatchFailure(`${patchType} cannot be merged into ${currentType}`);
   if (schema === undefined)
     throw new PatchFailure(`${currentType} is not a message of Envoy's API and cannot be merged`);
   const [target, patch] = [fromBinary(schema, current.value), fromBinary(schema, value.value)];
@@ -107,7 +107,7 @@ export function mergedPacked(current: Any, value: Any, lists: ListMerge): Any {
     throw new PatchFailure(`${(patch as typeof target).typeUrl} cannot be merged into ${target.typeUrl}`);
   }
   const copy = shallowCopy(current);
-  return Object.assign(copy, { value: wireForm(schema, mergeMessages(schema, target, patch, lists)) });
+  return Object.assign(copy, { value: encodeDeterministically(schema, mergeMessages(schema, target, patch, lists)) });
 }
 
 function isTypedStruct(message: Message): message is Message & { typeUrl: string } {
@@ -119,5 +119,8 @@ function typeOf({ typeUrl }: Any): string {
 }
 
 export function repackAny(current: Any, schema: DescMessage, message: Message): Any {
-  return Object.assign(shallowCopy(current), { $typeName: AnySchema.typeName, value: wireForm(schema, message) });
+  return Object.assign(shallowCopy(current), {
+    $typeName: AnySchema.typeName,
+    value: encodeDeterministically(schema, message),
+  });
 }

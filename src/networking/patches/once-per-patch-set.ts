@@ -4,7 +4,7 @@ import type { PatchSet } from './patch-set.ts';
 const cache = new WeakMap<object, WeakMap<PatchSet, Map<string, unknown>>>();
 
 /** @param key identifies all other inputs */
-export function oncePerPatchSet<T>(subject: object, patches: PatchSet, key: string, compute: () => T): T {
+export function memoizeByPatchSet<T>(subject: object, patches: PatchSet, key: string, compute: () => T): T {
   const resultsBySet = cache.get(subject) ?? new WeakMap<PatchSet, Map<string, unknown>>();
   cache.set(subject, resultsBySet);
   const resultsByKey = resultsBySet.get(patches) ?? new Map<string, unknown>();

@@ -17,10 +17,10 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
-import { recordTried } from './status.ts';
+import { recordAttempted } from './status.ts';
 import { withoutWasm } from './without-wasm.ts';
 
-export type PlaceContext = Exclude<PatchContext, 'ANY'>;
+export type ListenerContext = Exclude<PatchContext, 'ANY'>;
 
 /** Immutable. Equal sets share one object while it is referenced, so results can be cached by identity. */
 export interface PatchSet {
@@ -60,20 +60,22 @@ const cachedSets = new WeakValues<PatchSet>();
 
 function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): PatchSet {
   const { type, runsWasm } = shape;
-  const all = filters.flatMap((filter) =>
+  const activePatches = filters.flatMap((filter) =>
     filter.spec.configPatches.map((patchSpec, index) => ({
       configuredPatch: patchSpec,
       filter,
       origin: { key: configKeyOf(filter), path: ['spec', 'configPatches', index] },
     })),
   );
-  const activeIndexes = [...all.keys()].filter((patchIndex) => isForProxy(all[patchIndex]!.configuredPatch, shape));
-  const text = `${type} ${runsWasm} ${identityText(filters)} ${activeIndexes.length === all.length ? 'all' : activeIndexes.join()}`;
+  const activePatchIndexes = [...activePatches.keys()].filter((patchIndex) =>
+    isForProxy(activePatches[patchIndex]!.configuredPatch, shape),
+  );
+  const text = `${type} ${runsWasm} ${identityText(filters)} ${activePatchIndexes.length === activePatches.length ? 'all' : activePatchIndexes.join()}`;
   const cachedSet = cachedSets.get(text);
   if (cachedSet !== undefined) return cachedSet;
   const withheldFrom = new Set<Config<EnvoyFilter>>();
-  const appliedPatches = activeIndexes.flatMap((patchIndex) => {
-    const writtenPatch = all[patchIndex]!;
+  const appliedPatches = activePatchIndexes.flatMap((patchIndex) => {
+    const writtenPatch = activePatches[patchIndex]!;
     const { patch } = runsWasm ? { patch: writtenPatch.configuredPatch } : withoutWasm(writtenPatch.configuredPatch);
     if (patch !== writtenPatch.configuredPatch) withheldFrom.add(writtenPatch.filter);
     return patch === undefined ? [] : [{ ...writtenPatch, patch }];
@@ -87,7 +89,7 @@ function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShap
     withheldFrom: [...withheldFrom],
     takePatches: (target) => {
       const patches = patchesByTarget.get(target) ?? [];
-      recordTried(patches);
+      recordAttempted(patches);
       return patches;
     },
     patchesByTarget,
@@ -103,7 +105,7 @@ function isForProxy(patch: EnvoyPatch, { type, matchedMetadata }: ProxyShape): b
   if (match.context === 'WAYPOINT') return false;
   if (match.context !== 'ANY' && (match.context === 'GATEWAY') !== (type === 'router')) return false;
   const version = matchedMetadata.ISTIO_VERSION;
-  if (proxyVersion !== '' && (typeof version !== 'string' || !expressionOf(patch).isFoundIn(version))) return false;
+  if (proxyVersion !== '' && (typeof version !== 'string' || !expressionOf(patch).hasMatchIn(version))) return false;
   return Object.entries(metadata).every(([key, value]) => matchedMetadata[key] === value);
 }
 
@@ -112,7 +114,7 @@ const expressionOf = memoizeByObject(
   ({ match }: EnvoyPatch): Re2Expression => re2Expression(match.proxy?.proxyVersion ?? ''),
 );
 
-export function isForPlace({ patch }: ActivePatch, context: PlaceContext): boolean {
+export function matchesPlace({ patch }: ActivePatch, context: ListenerContext): boolean {
   return patch.match.context === 'ANY' || patch.match.context === context;
 }
 
@@ -123,13 +125,13 @@ const values = new WeakMap<EnvoyPatch, Message>();
  *
  * @throws PatchFailure if the value does not have the type
  */
-export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: ActivePatch): MessageShape<Desc> {
+export function messageOfPatch<Desc extends DescMessage>(schema: Desc, { patch }: ActivePatch): MessageShape<Desc> {
   const cachedValue = values.get(patch);
   if (cachedValue !== undefined) return cachedValue as MessageShape<Desc>;
-  const decoded = patchValue(patch);
-  if (decoded === undefined) throw new PatchFailure('has no value');
-  if (E.isLeft(decoded)) throw new PatchFailure(decoded.left);
-  const { schema: wideSchema, message } = decoded.right;
+  const decodedValue = patchValue(patch);
+  if (decodedValue === undefined) throw new PatchFailure('has no value');
+  if (E.isLeft(decodedValue)) throw new PatchFailure(decodedValue.left);
+  const { schema: wideSchema, message } = decodedValue.right;
   const value = fromBinary(schema, toBinary(wideSchema, message));
   values.set(patch, value);
   return value;

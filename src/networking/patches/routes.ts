@@ -15,8 +15,8 @@ import type { ActivePatch } from './active-patch.ts';
 import { listMergeOf } from './apply-patches.ts';
 import { firstConditionKey, KeyedPatches } from './keyed-patches.ts';
 import { mergeMessages, shallowCopy } from './merge-messages.ts';
-import { oncePerPatchSet } from './once-per-patch-set.ts';
-import { isForPlace, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
+import { memoizeByPatchSet } from './once-per-patch-set.ts';
+import { type ListenerContext, matchesPlace, messageOfPatch, type PatchSet, routePatches } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 import {
   addedHosts,
@@ -35,44 +35,44 @@ export function patchedRoutes(
   shape: ProxyShape,
   push: PushContext,
 ): EnvoyResource[] {
-  const placeContext = shape.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND';
-  const candidatePatches = routePatchesFor(patches, placeContext);
+  const listenerContext = shape.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND';
+  const candidatePatches = routePatchesFor(patches, listenerContext);
   if (candidatePatches === undefined) return configurations;
-  const factsOf = factsFor(shape, push);
+  const factsOf = routeFactsReaderFor(shape, push);
   return configurations.map((resource) => {
     const routeFacts = factsOf(resource);
     const matchingPatches = candidatePatches
       .patchesFor(keysOf(routeFacts))
-      .filter((active) => matchesConfiguration(active, routeFacts));
+      .filter((activePatch) => matchesConfiguration(activePatch, routeFacts));
     if (matchingPatches.length === 0) return resource;
-    return oncePerPatchSet(resource, patches, matchingPatches.map(({ index }) => index).join(), () =>
+    return memoizeByPatchSet(resource, patches, matchingPatches.map(({ index }) => index).join(), () =>
       patchedResource(resource, matchingPatches, patches),
     );
   });
 }
 
-const routePatchesByPlace = new WeakMap<PatchSet, Map<PlaceContext, KeyedPatches | undefined>>();
+const routePatchesByContext = new WeakMap<PatchSet, Map<ListenerContext, KeyedPatches | undefined>>();
 
-function routePatchesFor(patches: PatchSet, placeContext: PlaceContext): KeyedPatches | undefined {
-  const patchesByContext = routePatchesByPlace.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
-  routePatchesByPlace.set(patches, patchesByContext);
-  if (!patchesByContext.has(placeContext)) {
-    const candidatePatches = routePatches(patches).filter((active) => isForPlace(active, placeContext));
+function routePatchesFor(patches: PatchSet, listenerContext: ListenerContext): KeyedPatches | undefined {
+  const patchesByContext = routePatchesByContext.get(patches) ?? new Map<ListenerContext, KeyedPatches | undefined>();
+  routePatchesByContext.set(patches, patchesByContext);
+  if (!patchesByContext.has(listenerContext)) {
+    const candidatePatches = routePatches(patches).filter((activePatch) => matchesPlace(activePatch, listenerContext));
     patchesByContext.set(
-      placeContext,
+      listenerContext,
       candidatePatches.length === 0
         ? undefined
-        : new KeyedPatches(candidatePatches, (active) => keyOf(active, placeContext)),
+        : new KeyedPatches(candidatePatches, (active) => keyOf(active, listenerContext)),
     );
   }
-  return patchesByContext.get(placeContext);
+  return patchesByContext.get(listenerContext);
 }
 
 /** Only gateway configurations have decoded virtual hosts, so other lookups do not use the host. */
-function keyOf({ patch }: ActivePatch, placeContext: PlaceContext): string | undefined {
+function keyOf({ patch }: ActivePatch, listenerContext: ListenerContext): string | undefined {
   const { name, portName, gateway, vhost } = patch.match.routeConfiguration ?? {};
   const isNewHost = patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
-  const host = placeContext === 'GATEWAY' && !isNewHost ? vhost : undefined;
+  const host = listenerContext === 'GATEWAY' && !isNewHost ? vhost : undefined;
   return firstConditionKey({ name, portName, gateway, vhost: host?.name, domain: host?.domainName });
 }
 
@@ -128,12 +128,12 @@ function patchedOfParts(
   const patchesByHost = new KeyedPatches(changing, matchedHostName);
   const key = `block ${changing.map(({ index }) => index).join()}`;
   const patchedBlocks = unpatchedBlocks.map((block) =>
-    oncePerPatchSet(block, patches, key, () => patchedBlock(block, patchesByHost, patches)),
+    memoizeByPatchSet(block, patches, key, () => patchedBlock(block, patchesByHost, patches)),
   );
   const areNamesUnchanged = patchedBlocks.every(({ hasSameNames }) => hasSameNames);
   const uniqueBlocks = areNamesUnchanged
     ? patchedBlocks.map(({ blockPatched }) => blockPatched)
-    : fittingBlocks(patchedBlocks, hostParts());
+    : withoutConflictingChanges(patchedBlocks, hostParts());
   const blocks: PartBlock[] = uniqueBlocks.filter(({ parts }) => parts.length > 0);
   const newHosts =
     adding.length === 0
@@ -158,10 +158,10 @@ class PatchedHost extends Encodable {
   /** The unpatched host's list if no domain changed. */
   readonly domains: readonly string[];
 
-  constructor(hostPart: VirtualHostPart, unpatched: VirtualHost, patchedMessage: VirtualHost) {
+  constructor(hostPart: VirtualHostPart, unpatchedHost: VirtualHost, patchedMessage: VirtualHost) {
     super(VirtualHostSchema, patchedMessage);
     this.name = patchedMessage.name;
-    this.domains = patchedMessage.domains === unpatched.domains ? hostPart.domains : patchedMessage.domains;
+    this.domains = patchedMessage.domains === unpatchedHost.domains ? hostPart.domains : patchedMessage.domains;
   }
 }
 
@@ -189,7 +189,7 @@ function patchedBlock(unpatchedBlock: Block, patchesByHost: KeyedPatches, patche
   const changesByPart = new Map(changes);
   return {
     unpatchedBlock,
-    blockPatched: blockAfter(unpatchedBlock, (hostPart) =>
+    blockPatched: changedBlockOf(unpatchedBlock, (hostPart) =>
       changesByPart.has(hostPart) ? changesByPart.get(hostPart)!.after : hostPart,
     ),
     changes: changesByPart,
@@ -200,32 +200,32 @@ function patchedBlock(unpatchedBlock: Block, patchesByHost: KeyedPatches, patche
 /** Returns `undefined` if a patch removes the host. */
 function patchedPart(
   hostPart: VirtualHostPart,
-  active: readonly ActivePatch[],
+  activePatches: readonly ActivePatch[],
   patches: PatchSet,
 ): HostPart | undefined {
-  const key = active.map(({ index }) => index).join();
-  return oncePerPatchSet(hostPart, patches, key, () => {
+  const key = activePatches.map(({ index }) => index).join();
+  return memoizeByPatchSet(hostPart, patches, key, () => {
     const { message } = hostPart;
-    const nextHost = patchedHost(message, active);
+    const nextHost = patchedHost(message, activePatches);
     return nextHost && (nextHost === message ? hostPart : new PatchedHost(hostPart, message, nextHost));
   });
 }
 
 /** Reverts changes that would duplicate a name or domain. */
-function fittingBlocks(
+function withoutConflictingChanges(
   patchedBlocks: readonly PatchedBlock[],
   hostParts: readonly VirtualHostPart[],
 ): readonly PartBlock<HostPart>[] {
   const uniqueHosts = new UniqueHosts<HostPart>(hostParts);
   return patchedBlocks.map(({ unpatchedBlock, changes }) =>
-    blockAfter(unpatchedBlock, (hostPart) => {
+    changedBlockOf(unpatchedBlock, (hostPart) => {
       const change = changes.get(hostPart);
       return change === undefined ? hostPart : uniqueHosts.applyChange(hostPart, change.after, change.active);
     }),
   );
 }
 
-function blockAfter(
+function changedBlockOf(
   unpatchedBlock: Block,
   change: (part: VirtualHostPart) => HostPart | undefined,
 ): PartBlock<HostPart> {
@@ -238,22 +238,23 @@ function blockAfter(
 export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonly ActivePatch[]): RouteConfiguration {
   const [, port] = /^inbound\|(\d+)\|/.exec(routes.name) ?? [];
   const routeFacts: RouteFacts = { name: routes.name, ports: new Set(port === undefined ? [] : [Number(port)]) };
-  const matchingPatches = patches.filter((active) => matchesConfiguration(active, routeFacts));
+  const matchingPatches = patches.filter((activePatch) => matchesConfiguration(activePatch, routeFacts));
   return matchingPatches.length === 0 ? routes : patchedConfiguration(routes, matchingPatches);
 }
 
 function groupByTarget(matchingPatches: readonly ActivePatch[], hosts: () => readonly NamedHost[]) {
-  const isAddition = ({ patch }: ActivePatch): boolean => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
+  const isHostAddition = ({ patch }: ActivePatch): boolean =>
+    patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
   const hostPatches = matchingPatches.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
   return {
     ofWhole: matchingPatches.filter(
-      (active) =>
-        active.patch.applyTo === 'ROUTE_CONFIGURATION' &&
-        (active.patch.match.routeConfiguration?.vhost === undefined ||
-          hosts().some((host) => matchesHost(active, host))),
+      (activePatch) =>
+        activePatch.patch.applyTo === 'ROUTE_CONFIGURATION' &&
+        (activePatch.patch.match.routeConfiguration?.vhost === undefined ||
+          hosts().some((host) => matchesHost(activePatch, host))),
     ),
-    changing: hostPatches.filter((active) => !isAddition(active)),
-    adding: hostPatches.filter(isAddition),
+    changing: hostPatches.filter((active) => !isHostAddition(active)),
+    adding: hostPatches.filter(isHostAddition),
   };
 }
 
@@ -263,9 +264,9 @@ function patchedConfiguration(routes: RouteConfiguration, matchingPatches: reado
   const uniqueHosts = new UniqueHosts(mergedConfiguration.virtualHosts);
   const patchesByHost = new KeyedPatches(changing, matchedHostName);
   const hosts = mergedConfiguration.virtualHosts.flatMap((host) => {
-    const active = patchesByHost.patchesFor(hostKeys(host)).filter((candidate) => matchesHost(candidate, host));
-    if (active.length === 0) return [host];
-    return uniqueHosts.applyChange(host, patchedHost(host, active), active) ?? [];
+    const activePatches = patchesByHost.patchesFor(hostKeys(host)).filter((candidate) => matchesHost(candidate, host));
+    if (activePatches.length === 0) return [host];
+    return uniqueHosts.applyChange(host, patchedHost(host, activePatches), activePatches) ?? [];
   });
   hosts.push(...addedHosts(adding, hosts));
   if (sameItems(hosts, mergedConfiguration.virtualHosts)) return mergedConfiguration;
@@ -275,13 +276,13 @@ function patchedConfiguration(routes: RouteConfiguration, matchingPatches: reado
 }
 
 /** Keeps the name, because listeners refer to it. */
-function withMerged(routes: RouteConfiguration, active: ActivePatch): RouteConfiguration {
-  return attemptPatch(active, routes, () => {
+function withMerged(routes: RouteConfiguration, activePatch: ActivePatch): RouteConfiguration {
+  return attemptPatch(activePatch, routes, () => {
     const result = mergeMessages(
       RouteConfigurationSchema,
       routes,
-      valueAs(RouteConfigurationSchema, active),
-      listMergeOf(active),
+      messageOfPatch(RouteConfigurationSchema, activePatch),
+      listMergeOf(activePatch),
     );
     result.name = routes.name;
     return result;
@@ -299,7 +300,7 @@ interface RouteFacts {
 
 const noNames: ReadonlySet<string> = new Set();
 
-function factsFor(shape: ProxyShape, push: PushContext): (resource: EnvoyResource) => RouteFacts {
+function routeFactsReaderFor(shape: ProxyShape, push: PushContext): (resource: EnvoyResource) => RouteFacts {
   if (shape.type === 'sidecar') {
     return ({ name }) => {
       const port = Number(name.slice(name.lastIndexOf(':') + 1));

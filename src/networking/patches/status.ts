@@ -9,7 +9,7 @@ export interface PatchStatus {
 }
 
 const statuses = new WeakMap<EnvoyPatch, PatchStatus>();
-const triedPatches = new WeakSet<EnvoyPatch>();
+const attemptedPatches = new WeakSet<EnvoyPatch>();
 const untriedStatus: PatchStatus = { isApplied: false };
 
 /** A patch that has not matched anything yet is reported as not applied, without a problem. */
@@ -18,25 +18,25 @@ export function patchStatus(patch: EnvoyPatch): PatchStatus {
 }
 
 /** Records that a proxy's resources were generated with the patches, even if nothing matched. */
-export function recordTried(patches: readonly ActivePatch[]): void {
-  for (const { configuredPatch } of patches) triedPatches.add(configuredPatch);
+export function recordAttempted(patches: readonly ActivePatch[]): void {
+  for (const { configuredPatch } of patches) attemptedPatches.add(configuredPatch);
 }
 
 /** Until resources were generated with the patch, it is unknown whether it matches anything. */
-export function wasTried(patch: EnvoyPatch): boolean {
-  return triedPatches.has(patch);
+export function wasAttempted(patch: EnvoyPatch): boolean {
+  return attemptedPatches.has(patch);
 }
 
 /** Applies the patch. If it fails, records the problem and returns the unchanged value. */
-export function attemptPatch<T>(active: ActivePatch, current: T, apply: () => T): T {
-  const status = patchStatus(active.configuredPatch);
+export function attemptPatch<T>(activePatch: ActivePatch, current: T, apply: () => T): T {
+  const status = patchStatus(activePatch.configuredPatch);
   try {
     const result = apply();
-    if (!status.isApplied) statuses.set(active.configuredPatch, { ...status, isApplied: true });
+    if (!status.isApplied) statuses.set(activePatch.configuredPatch, { ...status, isApplied: true });
     return result;
   } catch (error) {
     if (!(error instanceof PatchFailure)) throw error;
-    statuses.set(active.configuredPatch, { ...status, problem: error.message });
+    statuses.set(activePatch.configuredPatch, { ...status, problem: error.message });
     return current;
   }
 }

@@ -7,10 +7,10 @@ import {
 import { sameItems } from '../../model/collections/same-items.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import type { ActivePatch } from './active-patch.ts';
-import { applyPatches, mergedWith } from './apply-patches.ts';
+import { applyPatches, mergeWithPatch } from './apply-patches.ts';
 import { firstConditionKey } from './keyed-patches.ts';
 import { PatchFailure, shallowCopy } from './merge-messages.ts';
-import { isMerge, valueAs } from './patch-set.ts';
+import { isMerge, messageOfPatch } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
 /** Returns `undefined` if a patch removes the host, and the same host if nothing changes. */
@@ -28,8 +28,8 @@ export function patchedHost(host: VirtualHost, activePatches: readonly ActivePat
 
 function changedHost(host: VirtualHost, activePatch: ActivePatch): VirtualHost | undefined {
   if (activePatch.patch.operation === 'REMOVE') return undefined;
-  if (isMerge(activePatch)) return mergedWith(VirtualHostSchema, host, activePatch);
-  return withOrigins(valueAs(VirtualHostSchema, activePatch), [activePatch.origin]);
+  if (isMerge(activePatch)) return mergeWithPatch(VirtualHostSchema, host, activePatch);
+  return withOrigins(messageOfPatch(VirtualHostSchema, activePatch), [activePatch.origin]);
 }
 
 function patchedRouteList(routes: readonly Route[], activePatches: readonly ActivePatch[]): readonly Route[] {
@@ -47,7 +47,7 @@ function patchedRouteList(routes: readonly Route[], activePatches: readonly Acti
 }
 
 function changedRoute(route: Route, activePatch: ActivePatch): Route | undefined {
-  return isMerge(activePatch) ? mergedWith(RouteSchema, route, activePatch) : undefined;
+  return isMerge(activePatch) ? mergeWithPatch(RouteSchema, route, activePatch) : undefined;
 }
 
 function withNewRoute(routes: readonly Route[], activePatch: ActivePatch): readonly Route[] {
@@ -56,7 +56,7 @@ function withNewRoute(routes: readonly Route[], activePatch: ActivePatch): reado
   const routeIndex = matchesRoute ? routes.findIndex((route) => matchesRouteOfPatch(activePatch, route)) : -1;
   if (matchesRoute && routeIndex === -1 && operation !== 'ADD' && operation !== 'INSERT_FIRST') return routes;
   return attemptPatch(activePatch, routes, () => {
-    const route = withOrigins(valueAs(RouteSchema, activePatch), [activePatch.origin]);
+    const route = withOrigins(messageOfPatch(RouteSchema, activePatch), [activePatch.origin]);
     if (operation === 'INSERT_FIRST') return [route, ...routes];
     if (operation === 'INSERT_BEFORE') return routes.toSpliced(Math.max(routeIndex, 0), 0, route);
     return routes.toSpliced(operation === 'ADD' || routeIndex === -1 ? routes.length : routeIndex + 1, 0, route);
@@ -95,16 +95,16 @@ function matchesRouteOfPatch({ patch }: ActivePatch, route: Route): boolean {
 
 /** Returns new hosts for a configuration. Existing hosts have priority, because Envoy rejects duplicate names and domains. */
 export function addedHosts(
-  additions: readonly ActivePatch[],
+  addedPatches: readonly ActivePatch[],
   existingHosts: readonly NamedHost[],
 ): readonly VirtualHost[] {
-  if (additions.length === 0) return [];
-  const names = new TakenNames(existingHosts);
+  if (addedPatches.length === 0) return [];
+  const names = new UsedNames(existingHosts);
   const newHosts: VirtualHost[] = [];
-  for (const addition of additions) {
-    attemptPatch(addition, undefined, () => {
-      const host = withOrigins(valueAs(VirtualHostSchema, addition), [addition.origin]);
-      names.throwIfTaken(host);
+  for (const addedPatch of addedPatches) {
+    attemptPatch(addedPatch, undefined, () => {
+      const host = withOrigins(messageOfPatch(VirtualHostSchema, addedPatch), [addedPatch.origin]);
+      names.throwIfUsed(host);
       names.add(host);
       newHosts.push(host);
     });
@@ -112,7 +112,7 @@ export function addedHosts(
   return newHosts;
 }
 
-class TakenNames {
+class UsedNames {
   readonly #hostsByName = new Map<string, NamedHost>();
   readonly #hostsByDomain = new Map<string, NamedHost>();
 
@@ -131,12 +131,12 @@ class TakenNames {
   }
 
   /** @throws PatchFailure if another host has the name or one of the domains */
-  throwIfTaken(host: NamedHost): void {
+  throwIfUsed(host: NamedHost): void {
     if (this.#hostsByName.has(host.name)) throw new PatchFailure(`virtual host ${host.name} already exists`);
     for (const domain of host.domains) {
-      const other = this.#hostsByDomain.get(domain);
-      if (other !== undefined) {
-        throw new PatchFailure(`domain ${domain} is used by virtual host ${other.name}`);
+      const existingHost = this.#hostsByDomain.get(domain);
+      if (existingHost !== undefined) {
+        throw new PatchFailure(`domain ${domain} is used by virtual host ${existingHost.name}`);
       }
     }
   }
@@ -150,7 +150,7 @@ export class UniqueHosts<Host extends NamedHost> {
   readonly #hosts: readonly Host[];
   readonly #patchedHosts = new Map<Host, Host | undefined>();
   /** Created when a patch changes a name or domain, which is rare. */
-  #names: TakenNames | undefined;
+  #names: UsedNames | undefined;
 
   constructor(hosts: readonly Host[]) {
     this.#hosts = hosts;
@@ -167,13 +167,13 @@ export class UniqueHosts<Host extends NamedHost> {
   #withoutConflicts(previous: Host, next: Host, activePatches: readonly ActivePatch[]): Host {
     const lastPatch = activePatches.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
     if (lastPatch === undefined || hasSameNames(previous, next)) return next;
-    this.#names ??= new TakenNames(
+    this.#names ??= new UsedNames(
       this.#hosts.flatMap((host) => (this.#patchedHosts.has(host) ? (this.#patchedHosts.get(host) ?? []) : [host])),
     );
     const names = this.#names;
     names.delete(previous);
     return attemptPatch(lastPatch, previous, () => {
-      names.throwIfTaken(next);
+      names.throwIfUsed(next);
       return next;
     });
   }

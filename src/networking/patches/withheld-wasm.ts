@@ -4,7 +4,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { patchSetOf } from './patch-set.ts';
 
-export function withheldWasm(shape: ProxyShape, push: PushContext): readonly ConfigKey[] {
+export function withheldWasmKeys(shape: ProxyShape, push: PushContext): readonly ConfigKey[] {
   if (shape.runsWasm) return [];
   const { wasmPlugins } = push.policiesFor(shape);
   return [...wasmPlugins, ...(patchSetOf(shape, push)?.withheldFrom ?? [])].map(configKeyOf);

@@ -44,7 +44,7 @@ function replaceWasm(value: unknown): unknown {
   const { typeName, settings } = packedSettings(value);
   if (!runsNativeCode(settings)) {
     if (Object.hasOwn(filterLevels, typeName))
-      return asJson(wasmSubstitute(filterLevels[typeName]!, failsOpen(settings)));
+      return anyToJson(wasmSubstitute(filterLevels[typeName]!, failsOpen(settings)));
     if (otherExtensionTypes.has(typeName)) return undefined;
   }
   return withEntriesReplaced(value);
@@ -64,7 +64,7 @@ function withEntriesReplaced(object: Readonly<Record<string, unknown>>): Readonl
 
 function withSubstituteTypes(urls: readonly unknown[]): readonly unknown[] {
   const substitutes = urls.flatMap((url) => {
-    const typeName = typeof url === 'string' ? nameIn(url) : '';
+    const typeName = typeof url === 'string' ? typeNameInUrl(url) : '';
     return Object.hasOwn(filterLevels, typeName) ? [wasmSubstitute(filterLevels[typeName]!, true).typeUrl] : [];
   });
   const missingUrls = substitutes.filter((url) => !urls.includes(url));
@@ -72,13 +72,13 @@ function withSubstituteTypes(urls: readonly unknown[]): readonly unknown[] {
 }
 
 function packedSettings(object: Readonly<Record<string, unknown>>): { typeName: string; settings: unknown } {
-  const type = nameIn(object['@type']);
+  const type = typeNameInUrl(object['@type']);
   if (type !== 'udpa.type.v1.TypedStruct' && type !== 'xds.type.v3.TypedStruct')
     return { typeName: type, settings: object };
-  return { typeName: nameIn(object.type_url ?? object.typeUrl), settings: object.value };
+  return { typeName: typeNameInUrl(object.type_url ?? object.typeUrl), settings: object.value };
 }
 
-function nameIn(url: unknown): string {
+function typeNameInUrl(url: unknown): string {
   return typeof url === 'string' ? messageNameOf(url) : '';
 }
 
@@ -105,6 +105,6 @@ function field(object: unknown, name: string, jsonName: string): unknown {
   return isObject(object) ? (object[name] ?? object[jsonName]) : undefined;
 }
 
-function asJson(packedMessage: Any): unknown {
+function anyToJson(packedMessage: Any): unknown {
   return toJson(AnySchema, packedMessage, { registry: extensionTypes });
 }

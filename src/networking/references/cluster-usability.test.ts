@@ -4,13 +4,13 @@ import { describe, expect, it } from 'vitest';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { SdsSecretConfigSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import { usabilityOf } from './cluster-usability.ts';
+import { clusterWarmingOf } from './cluster-usability.ts';
 
 const prefix = Uint8Array.of(1, 2, 3);
 
 function usability(cluster: MessageInitShape<typeof ClusterSchema>, ...extraSecrets: readonly Uint8Array[]) {
   const bytes = toBinary(ClusterSchema, create(ClusterSchema, { name: 'a', altStatName: 'b', ...cluster }));
-  const { usableAfter, assignment, secrets } = usabilityOf(
+  const { usableAfter, assignment, secrets } = clusterWarmingOf(
     Buffer.concat([prefix, bytes, ...extraSecrets]),
     prefix.length,
   );

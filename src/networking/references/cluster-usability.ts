@@ -25,7 +25,7 @@ const { name, type, clusterType, edsClusterConfig, healthChecks } = ClusterSchem
 const { serviceName } = Cluster_EdsClusterConfigSchema.field;
 
 /** @param firstChunk chunk of the encoded cluster, which begins at `start` */
-export function usabilityOf(firstChunk: Uint8Array, start: number): ClusterWarming {
+export function clusterWarmingOf(firstChunk: Uint8Array, start: number): ClusterWarming {
   const buffer = Buffer.from(firstChunk.buffer, firstChunk.byteOffset, firstChunk.byteLength);
   let [clusterName, assignment] = ['', ''];
   let hasHealthChecks = false;
@@ -39,7 +39,7 @@ export function usabilityOf(firstChunk: Uint8Array, start: number): ClusterWarmi
     else if (number === edsClusterConfig.number) assignment = assignmentIn(buffer, from, to) ?? assignment;
   }
   return {
-    usableAfter: hasHealthChecks ? 'warming' : awaitedBy(discovery),
+    usableAfter: hasHealthChecks ? 'warming' : usableAfterOf(discovery),
     assignment: assignment || clusterName,
     secrets: secretsIn(firstChunk, start),
   };
@@ -81,7 +81,7 @@ export function secretsIn(firstChunk: Uint8Array, start: number): ReadonlySet<st
   return secrets;
 }
 
-function awaitedBy(discovery: Cluster_DiscoveryType | 'extension' | undefined): ClusterWarming['usableAfter'] {
+function usableAfterOf(discovery: Cluster_DiscoveryType | 'extension' | undefined): ClusterWarming['usableAfter'] {
   switch (discovery) {
     case Cluster_DiscoveryType.EDS:
       return 'assignment';

@@ -89,7 +89,7 @@ export class NameCollector {
       const namedFields = this.#search.fields[schema.typeName] ?? [];
       plan = new Map(
         schema.fields.flatMap((field) => {
-          const step = namedFields.includes(field.number) ? 'name' : this.#stepInto(field);
+          const step = namedFields.includes(field.number) ? 'name' : this.#planStepOf(field);
           return step === undefined ? [] : [[field.number, step] as const];
         }),
       );
@@ -98,7 +98,7 @@ export class NameCollector {
     return plan;
   }
 
-  #stepInto({ fieldKind, message }: DescField): PlanStep | undefined {
+  #planStepOf({ fieldKind, message }: DescField): PlanStep | undefined {
     if (message === undefined || this.#search.skippedTypes.has(message.typeName)) return undefined;
     const step = message.typeName === anyType ? 'packed' : message;
     return fieldKind === 'map' ? new Map([[mapValueField, step]]) : step;

@@ -10,7 +10,7 @@ import { packedType } from './packed-type.ts';
 /** Envoy's default for `initial_fetch_timeout`. */
 const defaultFetchMs = 15_000;
 
-interface Limit {
+interface FetchLimit {
   readonly fetchMs: number;
   readonly awaitsNames: boolean;
 }
@@ -19,15 +19,15 @@ interface Limit {
  * @param bytes an encoded Cluster
  * @returns `undefined` if the limits of the cluster are low enough
  */
-export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: Limit): Uint8Array | undefined {
+export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: FetchLimit): Uint8Array | undefined {
   const cluster = fromBinary(ClusterSchema, bytes);
-  const isLimited = limitSources(ClusterSchema, cluster, fetchMs);
+  const hasLimitedSource = limitSources(ClusterSchema, cluster, fetchMs);
   const { case: kind, value: type } = cluster.clusterDiscoveryType;
   const isNameBased =
     kind === 'clusterType' || type === Cluster_DiscoveryType.STRICT_DNS || type === Cluster_DiscoveryType.LOGICAL_DNS;
-  const isUnawaited = !awaitsNames && isNameBased && cluster.waitForWarmOnInit !== false;
-  if (isUnawaited) cluster.waitForWarmOnInit = false;
-  return isLimited || isUnawaited ? toBinary(ClusterSchema, cluster) : undefined;
+  const skipsWarming = !awaitsNames && isNameBased && cluster.waitForWarmOnInit !== false;
+  if (skipsWarming) cluster.waitForWarmOnInit = false;
+  return hasLimitedSource || skipsWarming ? toBinary(ClusterSchema, cluster) : undefined;
 }
 
 function limitSources(schema: DescMessage, message: Message, fetchMs: number): boolean {
@@ -39,11 +39,11 @@ function limitSources(schema: DescMessage, message: Message, fetchMs: number): b
     return true;
   }
   if (isMessage(message, AnySchema)) return limitPacked(message, fetchMs);
-  let isLimited = false;
+  let hasLimitedSource = false;
   for (const child of childrenOf(reflect(schema, message))) {
-    if (limitSources(child.desc, child.message, fetchMs)) isLimited = true;
+    if (limitSources(child.desc, child.message, fetchMs)) hasLimitedSource = true;
   }
-  return isLimited;
+  return hasLimitedSource;
 }
 
 function limitPacked(packedMessage: Any, fetchMs: number): boolean {

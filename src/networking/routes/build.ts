@@ -4,7 +4,7 @@ import { runToEnd } from '../../runtime/turns.ts';
 import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import type { EnvoyResource, PartToEncode } from '../messages/resource.ts';
-import { reachOf } from '../traffic/reach.ts';
+import { proxyReachOf } from '../traffic/reach.ts';
 import { buildingGatewayRoutes } from './gateway.ts';
 import { precomputeSidecarRoutes, sidecarRoutes } from './sidecar.ts';
 
@@ -33,7 +33,7 @@ export function* buildingRoutes(
     return resources;
   }
   const mergedGateways = mergeGateways(shape, push);
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   for (const name of names) resources.push(yield* buildingGatewayRoutes(name, mergedGateways, shape, push, reach));
   return resources;
 }

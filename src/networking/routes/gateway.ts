@@ -7,7 +7,7 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { type ConfigKey, compareText, configKeyOf } from '../../model/config/config.ts';
-import { mostSpecific } from '../../model/fields/hostname.ts';
+import { mostSpecificKey } from '../../model/fields/hostname.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
@@ -23,7 +23,7 @@ import type { ProxyReach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
 import { isCatchAll } from './translate/match.ts';
 import { misdirectedHost } from './translate/misdirected-host.ts';
-import { buildingVirtualServiceRoutes, type RouteContext } from './translate/route.ts';
+import { buildVirtualServiceRoutesInSteps, type RouteContext } from './translate/route.ts';
 import { routeConfiguration, virtualHost } from './translate/route-configuration.ts';
 import { matchedPorts, serverText } from './translate/server-conditions.ts';
 import type { WithDependencies } from './translate/with-dependencies.ts';
@@ -104,7 +104,7 @@ function omitMisdirected(
   const misdirected = new Map(servers.flatMap((server) => [...(server.misdirected ?? [])]));
   if (misdirected.size === 0) return { served: plansByHost, misdirected };
   const allHosts = new Set([...misdirected.keys(), ...servers.flatMap(({ hosts }) => hosts.map(dnsName))]);
-  const servedHosts = [...plansByHost].filter(([host]) => !misdirected.has(mostSpecific(host, allHosts)!));
+  const servedHosts = [...plansByHost].filter(([host]) => !misdirected.has(mostSpecificKey(host, allHosts)!));
   return { served: new Map(servedHosts), misdirected };
 }
 
@@ -124,13 +124,13 @@ function* planHosts(
   push: PushContext,
 ): Generator<undefined, Map<string, HostPlan>> {
   const plans = new Map<string, HostPlan>();
-  const planOf = (host: string): HostPlan => {
+  const hostPlanOf = (host: string): HostPlan => {
     const plan = plans.get(host) ?? { virtualServices: new Map(), servers: new Set(), httpsRedirect: false };
     plans.set(host, plan);
     return plan;
   };
   const seenTexts = new Set<string>();
-  const isNew = (text: string): boolean => {
+  const isFirstOccurrence = (text: string): boolean => {
     if (seenTexts.has(text)) return false;
     seenTexts.add(text);
     return true;
@@ -143,11 +143,11 @@ function* planHosts(
     const { number } = server.server.port;
     const port = matchedPorts(virtualServices).has(number) ? number : '';
     // If an older server of the Gateway has the host, this server adds only matches of its port, or a redirect.
-    const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`));
+    const hosts = server.hosts.filter((host) => isFirstOccurrence(`${name} ${redirect} ${port} ${host}`));
     for (const servedRule of servedVirtualServices(server, virtualServices, hosts)) {
       const text = serverText(servedRule.virtualService, server);
       for (const host of servedRule.hosts) {
-        const plan = planOf(host);
+        const plan = hostPlanOf(host);
         const virtualServiceHosts = plan.virtualServices.get(servedRule.virtualService);
         if (virtualServiceHosts === undefined)
           plan.virtualServices.set(servedRule.virtualService, new Map([[text, server]]));
@@ -158,7 +158,7 @@ function* planHosts(
     }
     if (!redirect) continue;
     for (const host of hosts) {
-      const plan = planOf(dnsName(host));
+      const plan = hostPlanOf(dnsName(host));
       plan.httpsRedirect = true;
       plan.servers.add(server);
     }
@@ -208,9 +208,9 @@ function* routesOf(
         meshRetry: push.mesh.defaultHttpRetryPolicy,
       }),
     );
-    const translated = yield* buildingVirtualServiceRoutes(virtualService, contexts);
-    for (const route of translated.value) routes.push(route);
-    for (const key of translated.dependsOn) dependsOn.push(key);
+    const translatedRoutes = yield* buildVirtualServiceRoutesInSteps(virtualService, contexts);
+    for (const route of translatedRoutes.value) routes.push(route);
+    for (const key of translatedRoutes.dependsOn) dependsOn.push(key);
     yield undefined;
   }
   const catchAll = routes.filter((route) => isCatchAll(route.match!));

@@ -317,10 +317,10 @@ describe('precomputed routes', () => {
     let faults = 1;
     let plans = 0;
     const failing: Memory = {
-      recall: (type, key, inputs, build) => {
+      getOrBuild: (type, key, inputs, build) => {
         if (faults-- > 0) throw new Error('a fault');
         if (key.startsWith('plan ')) plans++;
-        return noMemory.recall(type, key, inputs, build);
+        return noMemory.getOrBuild(type, key, inputs, build);
       },
       latestValue: () => undefined,
     };

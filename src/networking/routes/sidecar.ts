@@ -12,7 +12,7 @@ import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
 import { type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
 import { type EnvoyResource, type PartToEncode, ResourceOfParts } from '../messages/resource.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
-import { type ProxyReach, reachOf } from '../traffic/reach.ts';
+import { type ProxyReach, proxyReachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
 import { type RoutePlan, virtualHostsField } from './plan/planned-routes.ts';
 import { precomputeRoutePlan, routePlan } from './plan/route-plan.ts';
@@ -36,14 +36,14 @@ export function sidecarRoutes(
   // The configuration is not cached, because clients may request any number of unused names.
   if (selection === undefined) return configurationOf(name, noBlocks, [], scope, false);
   const key = clientText(name, selection, shape, scope, push);
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   const plan = routePlan(key, { selection, shape, push, scope, cache, reach });
   const blocks = selection.host === undefined ? withFallback(plan, scope, reach, cache) : plan.blocks;
   const allPorts = selection.port === undefined;
   const build = (): EnvoyResource => configurationOf(name, blocks, [plan], scope, allPorts);
   if (plan.blocks.length === 0) return build();
   const inputs = [scope.sidecar, blocks];
-  return cache.recall('RDS', key, inputs, () => ({
+  return cache.getOrBuild('RDS', key, inputs, () => ({
     resource: sharedConfiguration(`${name} ${allPorts}`, blocks, build),
     dependsOn: noDependencies,
   })).resource;
@@ -56,7 +56,7 @@ export function* precomputeSidecarRoutes(
   names: readonly string[],
 ): Generator<PartToEncode | undefined> {
   const scope = push.sidecarScopeFor(shape);
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   for (const name of names) {
     const selection = selectionOf(name, scope);
     if (selection === undefined || selection.host !== undefined) continue;
@@ -105,7 +105,7 @@ function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, c
   if (hasCatchAll) return blocks;
   const { mode } = scope.outboundTrafficPolicy;
   const cluster = requestFallbackCluster(scope.outboundTrafficPolicy, reach);
-  const { block: fallback } = cache.recall('RDS', `fallback ${mode} ${cluster}`, [], () => {
+  const { block: fallback } = cache.getOrBuild('RDS', `fallback ${mode} ${cluster}`, [], () => {
     const { name, domains, routes } = fallbackHost(scope, reach);
     const routesOnly = routesPart(routes, sidecarOrigin(scope, 'outboundTrafficPolicy'));
     const hostPart = new VirtualHostPart(name, domains, routesOnly);
@@ -144,10 +144,10 @@ function selectionOf(name: string, scope: SidecarScope): RouteSelection | undefi
   if (name === httpProxyRoute) return catchAll && { egress: catchAll, listenerPort: 0 };
   if (/^\d+$/.test(name)) {
     const number = Number(name);
-    const ownListener = scope.egressListeners.find((listener) => listener.port?.number === number);
-    const egress = ownListener ?? catchAll;
+    const egressListener = scope.egressListeners.find((listener) => listener.port?.number === number);
+    const egress = egressListener ?? catchAll;
     if (egress === undefined) return undefined;
-    if (ownListener?.port?.protocol === 'HTTP_PROXY') return { egress, listenerPort: 0 };
+    if (egressListener?.port?.protocol === 'HTTP_PROXY') return { egress, listenerPort: 0 };
     return { egress, listenerPort: number, port: number };
   }
   const socket = scope.egressListeners.find(

@@ -31,13 +31,14 @@ export function buildSecrets(
 ): EnvoyResource[] {
   return names.flatMap((name) => {
     const credential = parseCredentialName(name, shape.configNamespace);
-    if (credential === undefined || !mayServe(credential, shape.configNamespace, push)) return [];
+    if (credential === undefined || !mayServeCredential(credential, shape.configNamespace, push)) return [];
     const credentialObject = objectOf(credential, push, shape.configNamespace);
     if (credentialObject === undefined) return [];
     // Names are relative to the namespace, so the cache key contains it.
-    const inputs = [credentialObject.config, credentialObject.lists];
-    return cache.recall('SDS', `${credential.namespace} ${name}`, inputs, () => buildCredential(name, credentialObject))
-      .resources;
+    const inputs = [credentialObject.config, credentialObject.revocationLists];
+    return cache.getOrBuild('SDS', `${credential.namespace} ${name}`, inputs, () =>
+      buildCredential(name, credentialObject),
+    ).resources;
   });
 }
 
@@ -50,7 +51,7 @@ export interface UnservedCredential {
 export function unservedCredential(name: string, namespace: string, push: Credentials): UnservedCredential | undefined {
   const credential = parseCredentialName(name, namespace);
   if (credential === undefined) return { cause: 'name', text: 'must be kubernetes://NAME or configmap://NAME' };
-  if (!mayServe(credential, namespace, push)) {
+  if (!mayServeCredential(credential, namespace, push)) {
     const text = `is in namespace ${credential.namespace}, where no ReferenceGrant allows Gateways of namespace ${namespace} to refer to it`;
     return { cause: 'grant', text };
   }
@@ -68,8 +69,8 @@ export function unservedCredential(name: string, namespace: string, push: Creden
 const errorsByObject = new WeakMap<object, Map<boolean, string | undefined>>();
 
 /** Cached, because parsing certificates is slow. */
-function contentError({ config, lists, read }: FoundSecret, roots: boolean): string | undefined {
-  const key = lists ?? config;
+function contentError({ config, revocationLists, read }: FoundSecret, roots: boolean): string | undefined {
+  const key = revocationLists ?? config;
   const cachedErrors = errorsByObject.get(key) ?? new Map<boolean, string | undefined>();
   errorsByObject.set(key, cachedErrors);
   if (!cachedErrors.has(roots)) {
@@ -81,12 +82,16 @@ function contentError({ config, lists, read }: FoundSecret, roots: boolean): str
 
 interface FoundSecret {
   readonly config: Config;
-  readonly lists: RevocationLists | null;
+  readonly revocationLists: RevocationLists | null;
   readonly read: () => Either<string, SecretInit['type']>;
 }
 
 /** Secrets of other namespaces require a grant. ConfigMaps cannot be granted. */
-function mayServe({ kind, namespace, name }: CredentialName, proxyNamespace: string, push: Credentials): boolean {
+function mayServeCredential(
+  { kind, namespace, name }: CredentialName,
+  proxyNamespace: string,
+  push: Credentials,
+): boolean {
   if (namespace === proxyNamespace) return true;
   return kind === 'Secret' && push.referenceGrants.allowsSecret(proxyNamespace, namespace, name);
 }
@@ -100,7 +105,7 @@ function objectOf(
   if (kind === 'ConfigMap') {
     const config = push.credentials.configMap(namespace, name);
     return roots && config
-      ? { config, lists: null, read: () => decodeRoots(trustedRootsOfConfigMap(config.spec)) }
+      ? { config, revocationLists: null, read: () => decodeRoots(trustedRootsOfConfigMap(config.spec)) }
       : undefined;
   }
   const rootsSecret = roots ? push.credentials.secret(namespace, rootsObjectName(name)) : undefined;
@@ -113,7 +118,7 @@ function objectOf(
   const lists = roots ? push.credentials.revocationLists(config) : null;
   return {
     config,
-    lists,
+    revocationLists: lists,
     read: () =>
       roots ? decodeRoots(trustedRootsOf(config.spec, lists)) : decodeCertificate(serverCertificateOf(config.spec)),
   };

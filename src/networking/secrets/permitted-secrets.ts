@@ -35,7 +35,7 @@ export function permittedSecrets(
   const permittedByKey = permittedByNamespace(names);
   const cachedEntry = permittedByKey.get(key);
   if (cachedEntry !== undefined && cachedEntry.grants === grants) return cachedEntry.names;
-  const isPermitted = (resourceName: string): boolean => {
+  const isNamePermitted = (resourceName: string): boolean => {
     const credential = parseCredentialName(resourceName, ownNamespace);
     if (credential === undefined) return false;
     if (credential.namespace === namespace) return true;
@@ -43,7 +43,7 @@ export function permittedSecrets(
     if (grants === undefined || namespace !== ownNamespace || credential.kind !== 'Secret') return false;
     return grants.allowsSecret(namespace, credential.namespace, credential.name);
   };
-  const permittedNames = names.filter(isPermitted);
+  const permittedNames = names.filter(isNamePermitted);
   const all = permittedNames.length === names.length ? names : permittedNames;
   const isUnchanged =
     cachedEntry?.names.length === all.length && all.every((name, index) => name === cachedEntry.names[index]);

@@ -12,7 +12,7 @@ const scopes = new WeakMap<ProxyShape, CommonScope>();
 const shapes = new WeakValues<ProxyShape>();
 /** Keeps common shapes while a shape uses them. Labels matter only if they order endpoints. */
 const commonShapesByLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, shape.labels));
-const forAnyLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, {}));
+const commonShapesForAnyLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, {}));
 
 /**
  * Returns shapes from whose lists a shape's list can be derived: one for a namespace without visibility exceptions, and one for the shape's own
@@ -21,7 +21,7 @@ const forAnyLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(sh
 export function commonShapes(shape: ProxyShape, push: PushContext): readonly ProxyShape[] {
   const scope = scopes.get(shape);
   if (scope === 'mesh') return [];
-  const { mesh, namespace } = (push.ordersEndpointsByLabels ? commonShapesByLabels : forAnyLabels)(shape);
+  const { mesh, namespace } = (push.ordersEndpointsByLabels ? commonShapesByLabels : commonShapesForAnyLabels)(shape);
   return scope === 'namespace' ? [mesh] : [mesh, namespace];
 }
 

@@ -12,7 +12,7 @@ import { servicesWithin } from '../../model/services/services-within.ts';
 type Hosts = ReadonlySet<string>;
 
 const noHosts: Hosts = new Set();
-const tooMany = 'too many';
+const tooManyHosts = 'too many';
 
 /** Maximum number of differing hosts in a small mesh. In a larger mesh, a quarter of the services may differ. */
 const minDifferingLimit = 16;
@@ -26,10 +26,10 @@ export function differingHosts(shape: ProxyShape, commonShape: ProxyShape, push:
     result = withAliases(computeDifferingHosts(shape, commonShape, push), shape, commonShape, push);
     cachedDifferences.set(key, result);
   }
-  return result === tooMany ? undefined : result;
+  return result === tooManyHosts ? undefined : result;
 }
 
-const differingByViews = memoizeByObject((_: PushContext) => new Map<string, Hosts | typeof tooMany>());
+const differingByViews = memoizeByObject((_: PushContext) => new Map<string, Hosts | typeof tooManyHosts>());
 
 function viewText(shape: ProxyShape, push: PushContext): string {
   const { type, configNamespace, labels } = shape;
@@ -38,25 +38,29 @@ function viewText(shape: ProxyShape, push: PushContext): string {
   return `${type}~${configNamespace}~${rules}~${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
 }
 
-function computeDifferingHosts(shape: ProxyShape, commonShape: ProxyShape, push: PushContext): Hosts | typeof tooMany {
+function computeDifferingHosts(
+  shape: ProxyShape,
+  commonShape: ProxyShape,
+  push: PushContext,
+): Hosts | typeof tooManyHosts {
   const [scope, commonScope] = [push.sidecarScopeFor(shape), push.sidecarScopeFor(commonShape)];
   const maxDiffering = Math.max(minDifferingLimit, scope.services.length / 4);
-  if (Math.abs(scope.services.length - commonScope.services.length) > maxDiffering) return tooMany;
+  if (Math.abs(scope.services.length - commonScope.services.length) > maxDiffering) return tooManyHosts;
   const serviceHosts =
-    scope.services === commonScope.services ? noHosts : hostsInOneList(scope.services, commonScope.services);
-  if (serviceHosts.size > maxDiffering) return tooMany;
+    scope.services === commonScope.services ? noHosts : hostsInOnlyOneList(scope.services, commonScope.services);
+  if (serviceHosts.size > maxDiffering) return tooManyHosts;
   const hosts = new Set(serviceHosts);
   for (const service of servicesWithOwnRules(shape, scope, push)) {
     const rule = push.destinationRuleFor(shape.configNamespace, service, shape.labels);
     if (rule === push.destinationRuleFor(commonShape.configNamespace, service, commonShape.labels)) continue;
     hosts.add(service.hostname);
-    if (hosts.size > maxDiffering) return tooMany;
+    if (hosts.size > maxDiffering) return tooManyHosts;
   }
   return hosts;
 }
 
 /** Hosts of services in only one of the lists, which are sorted by age. */
-const hostsInOneList = memoizeByPair((a: readonly Service[], b: readonly Service[]): Hosts => {
+const hostsInOnlyOneList = memoizeByPair((a: readonly Service[], b: readonly Service[]): Hosts => {
   const hosts = new Set<string>();
   for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
     const [leftService, rightService] = [a[i], b[j]];
@@ -92,12 +96,12 @@ const aliasesIn = memoizeByObject((services: readonly Service[]) => services.fil
 
 /** Adds aliases and targets, which always differ together, because an alias resolves to the target. */
 function withAliases(
-  hosts: Hosts | typeof tooMany,
+  hosts: Hosts | typeof tooManyHosts,
   shape: ProxyShape,
   commonShape: ProxyShape,
   push: PushContext,
-): Hosts | typeof tooMany {
-  if (hosts === tooMany || hosts.size === 0) return hosts;
+): Hosts | typeof tooManyHosts {
+  if (hosts === tooManyHosts || hosts.size === 0) return hosts;
   const hostsWithAliases = new Set(hosts);
   for (const scope of [push.sidecarScopeFor(shape), push.sidecarScopeFor(commonShape)]) {
     for (const alias of aliasesIn(scope.services)) {

@@ -86,8 +86,8 @@ function resolveTelemetry(proxy: ProxyContext, side: TelemetrySide): ConnectionT
   const tracing = resolvedTracing(proxy, side, settings, (name) => {
     const provider = providers.get(name);
     if (provider === undefined || !tracerTypes.has(provider.type)) return undefined;
-    const located = clusterOf(provider);
-    return located && { provider, cluster: located.cluster, host: located.service.hostname };
+    const tracingCluster = clusterOf(provider);
+    return tracingCluster && { provider, cluster: tracingCluster.cluster, host: tracingCluster.service.hostname };
   });
   const reportedMetricRules = reportedMetrics(policies.telemetries, mesh, providers, side);
   const { STANDARD_METRICS: agentCounts } = shape.metadata;
@@ -99,7 +99,7 @@ function resolveTelemetry(proxy: ProxyContext, side: TelemetrySide): ConnectionT
     ...(agentCounts !== undefined && { agentCounts }),
     ...(agentCounts === 'stats' && reportedMetricRules !== undefined && { own: workloadLabelsOf(shape) }),
   };
-  const isPlain = facts.clusters.length === 0 && Object.keys(facts).length === 1;
+  const usesDefaults = facts.clusters.length === 0 && Object.keys(facts).length === 1;
   return {
     logs,
     tracing,
@@ -107,7 +107,7 @@ function resolveTelemetry(proxy: ProxyContext, side: TelemetrySide): ConnectionT
     standardMetrics: agentCounts === undefined || hasIstioExtensions(shape, mesh) ? undefined : reportedMetricRules,
     reportingIntervalMs: reportingInterval(policies.telemetries),
     settings,
-    text: isPlain ? '' : JSON.stringify(facts),
+    text: usesDefaults ? '' : JSON.stringify(facts),
     dependsOn: providerClusters.map(({ service }) => serviceKey(service)),
   };
 }

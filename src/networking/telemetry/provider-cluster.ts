@@ -4,7 +4,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 import { outboundCluster } from '../clusters/outbound.ts';
 import { providerService } from '../traffic/provider-service.ts';
-import { reachOf } from '../traffic/reach.ts';
+import { proxyReachOf } from '../traffic/reach.ts';
 import { outboundClusterName } from '../traffic/resource-names.ts';
 
 export interface ProviderCluster {
@@ -22,7 +22,7 @@ export function providerCluster(
   push: PushContext,
 ): ProviderCluster | undefined {
   const { host, isProvidedBy } = providerService(name, shape.configNamespace, push);
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   for (const service of reach.services) {
     if (service.hostname !== host || !isProvidedBy(service)) continue;
     const port = service.ports.find((candidate) => candidate.number === number && candidate.protocol !== 'UDP');

@@ -27,7 +27,7 @@ export function reportedMetrics(
   side: TelemetrySide,
 ): ReportedMetrics | undefined {
   let metricProviders: readonly string[] = defaultProviders.metrics ?? [];
-  const changes = new Map<StandardMetricId, Changes>();
+  const changes = new Map<StandardMetricId, MetricChanges>();
   for (const rule of telemetries.flatMap(({ spec }) => spec.metrics ?? [])) {
     if (rule.providers !== undefined && rule.providers.length > 0) metricProviders = rule.providers;
     for (const override of rule.overrides ?? []) {
@@ -48,7 +48,7 @@ export function reportingInterval(telemetries: readonly Config<Telemetry>[]): nu
   return intervals.at(-1) ?? defaultReportingMs;
 }
 
-interface Changes {
+interface MetricChanges {
   disabled: boolean;
   /** `undefined` if the label is removed. */
   readonly labels: Map<string, string | undefined>;
@@ -61,7 +61,7 @@ function metricsOf({ match = {} }: MetricOverride): readonly StandardMetricId[] 
 }
 
 function applyOverride(
-  changes: Map<StandardMetricId, Changes>,
+  changes: Map<StandardMetricId, MetricChanges>,
   id: StandardMetricId,
   { disabled, tagOverrides = {} }: MetricOverride,
 ): void {
@@ -73,7 +73,7 @@ function applyOverride(
   changes.set(id, change);
 }
 
-function withExpressions(changes: ReadonlyMap<StandardMetricId, Changes>): ReportedMetrics {
+function withExpressions(changes: ReadonlyMap<StandardMetricId, MetricChanges>): ReportedMetrics {
   const expressions: string[] = [];
   const valueOf = (expressionText: string): LabelValue => {
     const expression = withoutStringConversion(expressionText);

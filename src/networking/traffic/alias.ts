@@ -2,7 +2,7 @@
  * Resolves aliases of a service (ExternalName services). A DestinationRule for an alias creates separate clusters with the service's endpoints, so
  * that it affects only clients that use the alias.
  */
-import { isWildcard, mostSpecific } from '../../model/fields/hostname.ts';
+import { isWildcard, mostSpecificKey } from '../../model/fields/hostname.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { EgressListenerScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
@@ -43,7 +43,9 @@ export function resolveAlias(hostname: string, reach: ProxyReach): AliasResoluti
   return {
     chain,
     service: lastService,
-    clusteredService: chain.find((chained) => chained === lastService || hasOwnClusters(chained, reach)),
+    clusteredService: chain.find(
+      (chainedService) => chainedService === lastService || hasOwnClusters(chainedService, reach),
+    ),
   };
 }
 
@@ -73,7 +75,7 @@ export function virtualServiceOfAlias(
   virtualServicesByHost: ReadonlyMap<string, ResolvedVirtualService>,
 ): ResolvedVirtualService | undefined {
   const matchingHosts = chain
-    .map(({ hostname }) => mostSpecific(hostname, virtualServicesByHost))
+    .map(({ hostname }) => mostSpecificKey(hostname, virtualServicesByHost))
     .filter((host) => host !== undefined);
   const host = matchingHosts.find((matchingHost) => !isWildcard(matchingHost)) ?? matchingHosts[0];
   return host === undefined ? undefined : virtualServicesByHost.get(host);

@@ -42,9 +42,9 @@ export function inboundTargets(shape: ProxyShape, push: PushContext): readonly I
   const modes = activePeerModes(shape, push);
   const targets =
     scope.ingressListeners === undefined
-      ? fromServices(shape, push, modes, scope.inboundConnectionPool)
+      ? targetsOfServices(shape, push, modes, scope.inboundConnectionPool)
       : scope.ingressListeners
-          .map((listener) => fromIngress(listener, shape, modes, scope.inboundConnectionPool))
+          .map((listener) => targetsOfIngress(listener, shape, modes, scope.inboundConnectionPool))
           .filter((target) => target !== undefined);
   const targetByPort = new Map<number, InboundTarget>();
   for (const target of targets) if (!targetByPort.has(target.port)) targetByPort.set(target.port, target);
@@ -62,7 +62,7 @@ export function inboundOrigins(
 }
 
 /** Returns no targets without redirection, because the application binds these ports itself. */
-function fromServices(
+function targetsOfServices(
   shape: ProxyShape,
   push: PushContext,
   modes: PeerModes,
@@ -76,7 +76,7 @@ function fromServices(
     if (samePort === undefined) targetsByPort.set(target.targetPort, [target]);
     else samePort.push(target);
   }
-  const toLoopback = push.mesh.inboundTrafficPolicy.mode === 'LOCALHOST';
+  const forwardsToLoopback = push.mesh.inboundTrafficPolicy.mode === 'LOCALHOST';
   return [...targetsByPort].map(([port, targets]) => {
     const { service, port: servicePort } = targets[0]!;
     const rule = inboundRuleFor(service, shape, push);
@@ -88,7 +88,7 @@ function fromServices(
       servicePort,
       mode: peerModeOf(modes, port),
       bind: wildcardAddress(shape.ipFamily),
-      ...(toLoopback && { forwardTo: { address: loopbackAddress(shape.ipFamily), port } }),
+      ...(forwardsToLoopback && { forwardTo: { address: loopbackAddress(shape.ipFamily), port } }),
       ...(connectionPool && { connectionPool }),
     };
   });
@@ -103,7 +103,7 @@ export function inboundRuleFor(
   return push.destinationRuleFor(configNamespace, service);
 }
 
-function fromIngress(
+function targetsOfIngress(
   listener: IngressListener,
   shape: ProxyShape,
   modes: PeerModes,

@@ -34,8 +34,8 @@ export function peerOrigins({ peerAuthentications }: WorkloadPolicies, port: num
   if (portPolicy !== undefined && isModeSet(portPolicy.spec.portLevelMtls?.[port])) {
     return [{ key: configKeyOf(portPolicy), path: ['spec', 'portLevelMtls', port] }];
   }
-  const narrowest = peerAuthentications.findLast(({ spec }) => isModeSet(spec.mtls));
-  return narrowest === undefined ? [] : [{ key: configKeyOf(narrowest), path: ['spec', 'mtls'] }];
+  const narrowestPolicy = peerAuthentications.findLast(({ spec }) => isModeSet(spec.mtls));
+  return narrowestPolicy === undefined ? [] : [{ key: configKeyOf(narrowestPolicy), path: ['spec', 'mtls'] }];
 }
 
 function isModeSet(mode: MutualTlsMode | undefined): boolean {

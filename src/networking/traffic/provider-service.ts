@@ -27,9 +27,10 @@ export function providerService(
       : host.endsWith(suffix)
         ? host.slice(0, -suffix.length).split('.').at(-1)
         : undefined;
-  const trusted = slash === -1 ? [mesh.rootNamespace, clientNamespace] : [];
+  const trustedNamespaces = slash === -1 ? [mesh.rootNamespace, clientNamespace] : [];
   return {
     host,
-    isProvidedBy: ({ namespace }) => owner === undefined || namespace === owner || trusted.includes(namespace),
+    isProvidedBy: ({ namespace }) =>
+      owner === undefined || namespace === owner || trustedNamespaces.includes(namespace),
   };
 }

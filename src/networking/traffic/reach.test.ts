@@ -3,7 +3,7 @@ import { unboundedMemory } from '../../../test/fixtures/given-memory.ts';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { buildListeners, buildRoutes } from '../index.ts';
 import { endpointProjection, routeProjection } from '../projection.ts';
-import { reachOf } from './reach.ts';
+import { proxyReachOf } from './reach.ts';
 
 const rule = (name: string, extraSpec = ''): string => `
 apiVersion: networking.istio.io/v1
@@ -23,7 +23,7 @@ it.each(['sidecar', 'router'] as const)(
   'a %s reaches services according to the rules that select its workload',
   (type) => {
     const ruleOf = (labels: Record<string, string>): string | undefined => {
-      const reach = reachOf(givenShape({ type, labels }, context), context);
+      const reach = proxyReachOf(givenShape({ type, labels }, context), context);
       return reach.destinationRuleFor(reach.serviceByHostname('a.test')!)?.config.name;
     };
     expect([ruleOf({ app: 'web' }), ruleOf({ app: 'db' }), ruleOf({})]).toEqual(['chosen', 'all', 'all']);

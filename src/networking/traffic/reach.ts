@@ -12,7 +12,7 @@ export interface ProxyReach {
 }
 
 /** Returns the services of a sidecar's scope, or for a gateway, all services exported to its namespace. */
-export function reachOf(shape: ProxyShape, push: PushContext): ProxyReach {
+export function proxyReachOf(shape: ProxyShape, push: PushContext): ProxyReach {
   if (shape.type === 'sidecar') {
     const scope = push.sidecarScopeFor(shape);
     const { configNamespace, labels } = shape;

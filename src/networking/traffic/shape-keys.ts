@@ -44,8 +44,8 @@ export function endpointShapeKey(
   ordering: LocalityOrdering | undefined,
   service: Pick<Service, 'attributes'> | undefined,
 ): string {
-  const keepsToNode = service?.attributes?.nodeLocal || ordering?.distribution === 'PreferSameNode';
-  const node = keepsToNode ? `~${shape.nodeName}` : '';
+  const prefersNode = service?.attributes?.nodeLocal || ordering?.distribution === 'PreferSameNode';
+  const node = prefersNode ? `~${shape.nodeName}` : '';
   if (ordering === undefined) return node;
   const usesLabels = (ordering.failoverPriority?.length ?? 0) > 0;
   return `${shape.locality}${usesLabels ? `~${labelsText(shape.labels)}` : ''}${node}`;

@@ -30,12 +30,12 @@ export function subsetOf(rule: DestinationRule | undefined, name: string): Subse
 }
 
 /** If a name occurs several times, the first entry applies. */
-const subsetsByName = memoizeByObject((subsets: readonly Subset[]) => firstBy(subsets, ({ name }) => name));
+const subsetsByName = memoizeByObject((subsets: readonly Subset[]) => firstItemByKey(subsets, ({ name }) => name));
 const levelsByPort = memoizeByObject((levels: readonly PortTrafficPolicy[]) =>
-  firstBy(levels, ({ port }) => port.number),
+  firstItemByKey(levels, ({ port }) => port.number),
 );
 
-function firstBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): ReadonlyMap<Key, Item> {
+function firstItemByKey<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): ReadonlyMap<Key, Item> {
   const itemByKey = new Map<Key, Item>();
   for (const item of items) if (!itemByKey.has(keyOf(item))) itemByKey.set(keyOf(item), item);
   return itemByKey;

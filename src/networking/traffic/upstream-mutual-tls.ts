@@ -30,13 +30,13 @@ export function endpointsAsSecured(endpoints: readonly Endpoint[], push: PushCon
 }
 
 function secureEndpoints(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
-  const refusing = new Set(endpoints.filter((endpoint) => refusesMutualTls(endpoint, push)));
-  if (refusing.size === 0) return endpoints;
-  const text = endpoints.flatMap((endpoint, index) => (refusing.has(endpoint) ? [index] : [])).join();
+  const plaintextOnlyEndpoints = new Set(endpoints.filter((endpoint) => refusesMutualTls(endpoint, push)));
+  if (plaintextOnlyEndpoints.size === 0) return endpoints;
+  const text = endpoints.flatMap((endpoint, index) => (plaintextOnlyEndpoints.has(endpoint) ? [index] : [])).join();
   const cachedEndpoints = lastSecuredEndpoints.get(endpoints);
   if (cachedEndpoints?.plaintextEndpoints === text) return cachedEndpoints.endpoints;
   const result = endpoints.map((endpoint) =>
-    refusing.has(endpoint) ? { ...endpoint, tlsMode: 'disabled' as const } : endpoint,
+    plaintextOnlyEndpoints.has(endpoint) ? { ...endpoint, tlsMode: 'disabled' as const } : endpoint,
   );
   lastSecuredEndpoints.set(endpoints, { plaintextEndpoints: text, endpoints: result });
   return result;

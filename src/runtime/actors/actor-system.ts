@@ -22,14 +22,16 @@ export function startRoot<TLogic extends AnyActorLogic>(logic: TLogic, options: 
   return actor.start();
 }
 
-export function whenDone<TLogic extends AnyActorLogic>(actor: Actor<TLogic>): Promise<SnapshotFrom<TLogic>['output']> {
+export function waitForActor<TLogic extends AnyActorLogic>(
+  actor: Actor<TLogic>,
+): Promise<SnapshotFrom<TLogic>['output']> {
   return new Promise((resolve, reject) => {
-    const settleActors = (): void => {
+    const settleIfDone = (): void => {
       const snapshot = actor.getSnapshot() as { status: string; output?: unknown; error?: unknown };
       if (snapshot.status === 'done') resolve(snapshot.output as SnapshotFrom<TLogic>['output']);
       if (snapshot.status === 'error') reject(snapshot.error);
     };
-    actor.subscribe({ next: settleActors, complete: settleActors, error: reject });
-    settleActors();
+    actor.subscribe({ next: settleIfDone, complete: settleIfDone, error: reject });
+    settleIfDone();
   });
 }

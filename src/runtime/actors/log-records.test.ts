@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { eventCatalogue as agentCatalogue } from '../../../machines/agent/event-catalogue.ts';
 import { eventCatalogue as discoveryCatalogue } from '../../../machines/discovery/event-catalogue.ts';
 import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
-import { isLogged } from '../log-events/log-events.ts';
+import { isLeveledEvent } from '../log-events/log-events.ts';
 import { createLogger } from '../output/log.ts';
 import { createRecorder } from '../trace/recorder.ts';
-import { isFailureType, logRecords, type OperatorStates, wordOf } from './log-records.ts';
+import { isFailureType, logRecords, type OperatorStates, stateLabelOf } from './log-records.ts';
 
 const states: OperatorStates = {
   words: {
@@ -122,7 +122,7 @@ describe('the log of transitions', () => {
 
 test("the longest listed prefix of a path determines the operator's term for a state", () => {
   const operatorTerms = { a: 'one', 'a.b': null, 'a.b.c': 'three' };
-  expect(['a', 'a.x', 'a.b', 'a.b.x', 'a.b.c.d', 'ab', ''].map((path) => wordOf(operatorTerms, path))).toEqual([
+  expect(['a', 'a.x', 'a.b', 'a.b.x', 'a.b.c.d', 'ab', ''].map((path) => stateLabelOf(operatorTerms, path))).toEqual([
     ...['one', 'one', null, null, 'three'],
     ...[undefined, undefined],
   ]);
@@ -208,7 +208,7 @@ describe('the log of a failure', () => {
   test('has an entry in the tables of log events for every failure type that the protocols declare', () => {
     const types = new Set([...agentCatalogue, ...discoveryCatalogue].map(({ type }) => type).filter(isFailureType));
     expect(types.size).toBeGreaterThan(30);
-    expect([...types].filter((type) => !isLogged(type))).toEqual([]);
+    expect([...types].filter((type) => !isLeveledEvent(type))).toEqual([]);
   });
 });
 

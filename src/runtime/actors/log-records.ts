@@ -1,11 +1,11 @@
 /** Logs state changes of statecharts that operators know, and failures. */
 
 import { cachedFunction } from '../cached-function.ts';
-import { isLogged, type LogEntry } from '../log-events/log-events.ts';
+import { isLeveledEvent, type LogEntry } from '../log-events/log-events.ts';
 import type { Logger } from '../output/log.ts';
 import { scopeOfActor } from '../output/log-scopes.ts';
 import type { Recorder } from '../trace/recorder.ts';
-import { redactor } from '../trace/redact.ts';
+import { createRedactor } from '../trace/redact.ts';
 import type { TraceRecord } from '../trace/trace.ts';
 
 /** Operators' words for states and causes; charts that are not listed are logged at debug level only. */
@@ -33,28 +33,28 @@ export interface RecordLogOptions {
  */
 const repetitionMs = 200;
 const maxFactCharacters = 24;
-const redact = redactor();
+const redact = createRedactor();
 
 export function logRecords(recorder: Recorder, log: Logger, { states, entry }: RecordLogOptions): () => void {
   const loggedAtByKey = new Map<string, number>();
-  const general = new Map<string, LogEntry>();
+  const pendingGeneralEntries = new Map<string, LogEntry>();
   const writeGeneral = (): void => {
-    for (const entry of general.values()) log.write(entry);
-    general.clear();
+    for (const entry of pendingGeneralEntries.values()) log.write(entry);
+    pendingGeneralEntries.clear();
   };
   const transitions = new TransitionLog(log, states);
-  let delivered: TraceRecord | undefined;
-  const end = recorder.observe((record) => {
-    if (record.kind === 'event') delivered = record;
+  let deliveredRecord: TraceRecord | undefined;
+  const stopObserving = recorder.observe((record) => {
+    if (record.kind === 'event') deliveredRecord = record;
     if (record.kind === 'transition') {
-      transitions.take(record, delivered);
+      transitions.logTransition(record, deliveredRecord);
       return;
     }
-    if (record.kind === 'stop') transitions.forget(record.actor);
-    const specific = entry?.(record);
-    if (specific === 'logged elsewhere') return;
-    if (specific !== undefined) {
-      log.write(specific);
+    if (record.kind === 'stop') transitions.removeActor(record.actor);
+    const specificEntry = entry?.(record);
+    if (specificEntry === 'logged elsewhere') return;
+    if (specificEntry !== undefined) {
+      log.write(specificEntry);
       return;
     }
     const failure = failureIn(record);
@@ -62,21 +62,21 @@ export function logRecords(recorder: Recorder, log: Logger, { states, entry }: R
     const reason = String(failure.reason);
     for (const [earlierKey, loggedAt] of loggedAtByKey)
       if (record.t - loggedAt > repetitionMs) loggedAtByKey.delete(earlierKey);
-    const isGeneral = failure.event === 'actor.failed';
+    const isActorFailure = failure.event === 'actor.failed';
     // The parent of the failed actor reports the consequence in the same turn of the event loop, and its line replaces
     // the general one.
-    if (!isGeneral && general.delete(reason)) log.write(failure);
+    if (!isActorFailure && pendingGeneralEntries.delete(reason)) log.write(failure);
     if (loggedAtByKey.has(reason)) return;
     loggedAtByKey.set(reason, record.t);
-    if (!isGeneral) {
+    if (!isActorFailure) {
       log.write(failure);
       return;
     }
-    if (general.size === 0) queueMicrotask(writeGeneral);
-    general.set(reason, failure);
+    if (pendingGeneralEntries.size === 0) queueMicrotask(writeGeneral);
+    pendingGeneralEntries.set(reason, failure);
   });
   return () => {
-    end();
+    stopObserving();
     writeGeneral();
   };
 }
@@ -86,49 +86,52 @@ type Transition = TraceRecord & { kind: 'transition' };
 class TransitionLog {
   readonly #log: Logger;
   readonly #states: OperatorStates;
-  readonly #stateWords = new Map<string, string>();
-  readonly #wordsOf: (actor: string) => ((path: string) => string | undefined) | undefined;
+  readonly #stateLabels = new Map<string, string>();
+  readonly #stateLabelsOf: (actor: string) => ((path: string) => string | undefined) | undefined;
 
   constructor(log: Logger, states: OperatorStates) {
     this.#log = log;
     this.#states = states;
     const wordsOfChart = cachedFunction((chart) => {
       const chartWords = states.words[chart];
-      return chartWords && cachedFunction((path) => wordOf(chartWords, path) ?? undefined);
+      return chartWords && cachedFunction((path) => stateLabelOf(chartWords, path) ?? undefined);
     });
-    this.#wordsOf = cachedFunction((actor) => wordsOfChart(scopeOfActor(actor)));
+    this.#stateLabelsOf = cachedFunction((actor) => wordsOfChart(scopeOfActor(actor)));
   }
 
-  take(record: Transition, delivered: TraceRecord | undefined): void {
+  logTransition(record: Transition, deliveredRecord: TraceRecord | undefined): void {
     const { actor, from, to, on } = record;
-    const event = eventOf(delivered, record);
+    const event = eventOf(deliveredRecord, record);
     if (this.#log.enabled('debug')) {
       this.#log.debug('chart.transition', { actor, from, to, on: describeCause(on), ...factsOf(event) });
     }
-    const stateWord = this.#wordsOf(actor)?.(to);
-    const previous = this.#stateWords.get(actor);
-    if (stateWord === undefined || stateWord === previous) return;
-    this.#stateWords.set(actor, stateWord);
+    const stateLabel = this.#stateLabelsOf(actor)?.(to);
+    const previous = this.#stateLabels.get(actor);
+    if (stateLabel === undefined || stateLabel === previous) return;
+    this.#stateLabels.set(actor, stateLabel);
     if (previous === undefined) return;
     const { causes, alarming } = this.#states;
     const key = describeCause(on);
     const texts = Object.hasOwn(causes, key) ? [causes[key]!].flat() : [];
-    const cause = texts.map((text) => filledIn(text, event)).find((text) => text !== undefined) ?? key;
-    const line = { actor, from: previous, to: stateWord, cause, ...(event !== undefined && { on }) };
-    if (alarming.includes(stateWord)) this.#log.warn('state.degraded', line);
+    const cause = texts.map((text) => fillPlaceholders(text, event)).find((text) => text !== undefined) ?? key;
+    const line = { actor, from: previous, to: stateLabel, cause, ...(event !== undefined && { on }) };
+    if (alarming.includes(stateLabel)) this.#log.warn('state.degraded', line);
     else this.#log.info('state.changed', line);
   }
 
-  forget(actor: string): void {
-    this.#stateWords.delete(actor);
+  removeActor(actor: string): void {
+    this.#stateLabels.delete(actor);
   }
 }
 
-export function wordOf(stateWords: Readonly<Record<string, string | null>>, path: string): string | null | undefined {
+export function stateLabelOf(
+  stateLabels: Readonly<Record<string, string | null>>,
+  path: string,
+): string | null | undefined {
   const names = path.split('.');
   for (let length = names.length; length > 0; length--) {
-    const beginning = names.slice(0, length).join('.');
-    if (Object.hasOwn(stateWords, beginning)) return stateWords[beginning];
+    const pathPrefix = names.slice(0, length).join('.');
+    if (Object.hasOwn(stateLabels, pathPrefix)) return stateLabels[pathPrefix];
   }
   return undefined;
 }
@@ -152,22 +155,26 @@ function failureIn(record: TraceRecord): LogEntry | undefined {
     const actor = `${record.to}/${type.slice('xstate.error.actor.'.length)}`;
     return { event: 'actor.failed', actor, reason: String(error) };
   }
-  if (!isFailureType(type) || !isLogged(type)) return undefined;
+  if (!isFailureType(type) || !isLeveledEvent(type)) return undefined;
   const facts = redact(scalarsOf(record.event));
   return { event: type, actor: record.from, ...facts, reason: typeof reason === 'string' ? reason : type };
 }
 
 type EventRecord = TraceRecord & { kind: 'event' };
 
-function eventOf(delivered: TraceRecord | undefined, { actor, on }: Transition): EventRecord['event'] | undefined {
-  if (delivered?.kind !== 'event' || delivered.to !== actor || delivered.event.type !== on) return undefined;
-  return delivered.event;
+function eventOf(
+  deliveredRecord: TraceRecord | undefined,
+  { actor, on }: Transition,
+): EventRecord['event'] | undefined {
+  if (deliveredRecord?.kind !== 'event' || deliveredRecord.to !== actor || deliveredRecord.event.type !== on)
+    return undefined;
+  return deliveredRecord.event;
 }
 
 function factsOf(event: EventRecord['event'] | undefined): object {
   if (event === undefined) return {};
   const facts = redact(scalarsOf(event));
-  return Object.fromEntries(Object.entries(facts).map(([key, value]) => [key, shortened(value)]));
+  return Object.fromEntries(Object.entries(facts).map(([key, value]) => [key, truncateValue(value)]));
 }
 
 function scalarsOf(event: EventRecord['event']): Record<string, unknown> {
@@ -179,12 +186,12 @@ function scalarsOf(event: EventRecord['event']): Record<string, unknown> {
   );
 }
 
-function shortened(value: unknown): unknown {
+function truncateValue(value: unknown): unknown {
   if (typeof value !== 'string' || value.length <= maxFactCharacters) return value;
   return `${value.slice(0, maxFactCharacters / 2)}…`;
 }
 
-function filledIn(text: string, event: EventRecord['event'] | undefined): string | undefined {
+function fillPlaceholders(text: string, event: EventRecord['event'] | undefined): string | undefined {
   const names = [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
   if (names.some((name) => event?.[name] === undefined || event[name] === null)) return undefined;
   return text.replace(/\{(\w+)\}/g, (_, name: string) => String(event![name]));

@@ -27,8 +27,8 @@ const headerBytes = 12;
 const isResponse = 0x8000;
 const opcodeBits = 0x7800;
 const responseCodeBits = 0x000f;
-const authoritative = 0x0400;
-const truncated = 0x0200;
+const authoritativeFlag = 0x0400;
+const truncatedFlag = 0x0200;
 const recursionAvailable = 0x0080;
 const classIn = 1;
 const typeNumbers: Readonly<Record<AddressType, number>> = { A: 1, AAAA: 28 };
@@ -39,7 +39,7 @@ const minUdpBytes = 512;
 /** Maximum size of a datagram, whatever size a client announces. */
 const maxUdpBytes = 65_000;
 /** UDP size announced to upstream servers, which needs no fragments on usual networks. */
-const ownUdpBytes = 1232;
+const maxResponseUdpBytes = 1232;
 /** The library allocates as many records as the header announces. A query has far fewer. */
 const maxRecords = 32;
 const dot = 0x2e;
@@ -59,17 +59,17 @@ export function readQuery(message: Buffer): ReadQuery {
   if (questions !== 1 || counts.some((count) => count > maxRecords)) return failedQuery('FORMERR');
   try {
     const { additionals = [] } = decode(message);
-    const questionRead = readName(message);
-    if (questionRead === undefined) return failedQuery('FORMERR');
+    const parsedName = readName(message);
+    if (parsedName === undefined) return failedQuery('FORMERR');
     const edns = additionals.find((record): record is OptAnswer => record.type === 'OPT');
-    const [type, kind] = [message.readUInt16BE(questionRead.end), message.readUInt16BE(questionRead.end + 2)];
-    const isOurs = kind === classIn && !questionRead.hasDots;
+    const [type, kind] = [message.readUInt16BE(parsedName.end), message.readUInt16BE(parsedName.end + 2)];
+    const isSupportedQuery = kind === classIn && !parsedName.hasDots;
     return {
       kind: 'query',
       query: {
         message,
-        name: questionRead.name,
-        addressType: !isOurs
+        name: parsedName.name,
+        addressType: !isSupportedQuery
           ? undefined
           : type === typeNumbers.A
             ? 'A'
@@ -77,8 +77,8 @@ export function readQuery(message: Buffer): ReadQuery {
               ? 'AAAA'
               : undefined,
         type,
-        isInternet: isOurs,
-        questionEnd: questionRead.end + 4,
+        isInternet: isSupportedQuery,
+        questionEnd: parsedName.end + 4,
         maxUdpBytes: Math.min(Math.max(edns?.udpPayloadSize ?? minUdpBytes, minUdpBytes), maxUdpBytes),
         hasEdns: edns !== undefined,
       },
@@ -159,7 +159,7 @@ export function buildResponse(query: DnsQuery, lookup: FoundName, maxBytes: numb
   }
   const head = recordHead(owner, typeNumbers[addressType]);
   let omittedAddresses = 0;
-  for (const address of shuffled(addresses[addressType], random)) {
+  for (const address of shuffleAddresses(addresses[addressType], random)) {
     if (bytes + head.length + address.length > maxBytes) omittedAddresses++;
     else {
       records.push(head, address);
@@ -167,11 +167,11 @@ export function buildResponse(query: DnsQuery, lookup: FoundName, maxBytes: numb
     }
   }
   const response = Buffer.concat([message.subarray(0, questionEnd), ...records, opt]);
-  const writtenCount = addresses[addressType].length - omittedAddresses;
+  const addressRecordCount = addresses[addressType].length - omittedAddresses;
   writeHeader(response, message, {
-    flags: authoritative | (omittedAddresses > 0 ? truncated : 0),
+    flags: authoritativeFlag | (omittedAddresses > 0 ? truncatedFlag : 0),
     questions: 1,
-    recordCount: writtenCount + (alias === undefined ? 0 : 1),
+    recordCount: addressRecordCount + (alias === undefined ? 0 : 1),
     additionals: hasEdns ? 1 : 0,
   });
   return response;
@@ -202,9 +202,9 @@ function wireName(name: string): Buffer {
 }
 
 /** A query with EDNS gets a response with EDNS (RFC 6891 §6.1.1). */
-const optRecord = Buffer.from([0, 0, typeOpt, ownUdpBytes >> 8, ownUdpBytes & 0xff, 0, 0, 0, 0, 0, 0]);
+const optRecord = Buffer.from([0, 0, typeOpt, maxResponseUdpBytes >> 8, maxResponseUdpBytes & 0xff, 0, 0, 0, 0, 0, 0]);
 
-function shuffled(addresses: readonly Buffer[], random: () => number): readonly Buffer[] {
+function shuffleAddresses(addresses: readonly Buffer[], random: () => number): readonly Buffer[] {
   if (addresses.length < 2) return addresses;
   const order = [...addresses];
   for (let i = order.length - 1; i > 0; i--) {
@@ -226,9 +226,11 @@ export function isResponseTo(message: Buffer, id: number, { message: query, ques
   if (message.length < headerBytes || message.readUInt16BE(0) !== id) return false;
   if ((message.readUInt16BE(2) & isResponse) === 0) return false;
   if (isBareFailure(message)) return true;
-  const question = (questionOf: Buffer): string =>
-    questionOf.toString('latin1', headerBytes, questionEnd).toLowerCase();
-  return message.readUInt16BE(4) === 1 && message.length >= questionEnd && question(message) === question(query);
+  const questionTextOf = (dnsMessage: Buffer): string =>
+    dnsMessage.toString('latin1', headerBytes, questionEnd).toLowerCase();
+  return (
+    message.readUInt16BE(4) === 1 && message.length >= questionEnd && questionTextOf(message) === questionTextOf(query)
+  );
 }
 
 /** A server that does not support EDNS or refuses this client omits the question. */

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { type NameTable_NameInfoSchema, NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 import { runToEnd } from '../turns.ts';
 import { DnsNames, type WorkloadNames } from './dns-names.ts';
-import { readingNameTable } from './name-table.ts';
+import { readNameTableInSteps } from './name-table.ts';
 
 type Host = MessageInitShape<typeof NameTable_NameInfoSchema>;
 
@@ -40,7 +40,7 @@ const table: Record<string, Host> = {
 function names(hosts: Record<string, Host> = table, client: WorkloadNames = workload): DnsNames {
   return runToEnd(
     DnsNames.of(
-      runToEnd(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table: hosts })))),
+      runToEnd(readNameTableInSteps(toBinary(NameTableSchema, create(NameTableSchema, { table: hosts })))),
       client,
     ),
   );

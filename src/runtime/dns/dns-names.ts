@@ -39,16 +39,16 @@ export class DnsNames {
 
   /** Builds the names of a table in steps, because it may have a hundred thousand hosts. */
   static *of(table: NameTable, { namespace, domain, search }: WorkloadNames): Steps<DnsNames> {
-    const built = new DnsNames(search);
+    const dnsNames = new DnsNames(search);
     const proxyDomain = stripNamespace(domain.toLowerCase(), namespace);
     for (const [host, info] of table) {
       const addresses = yield* addressesOf(info);
       const names = namesOf(host.toLowerCase(), info, namespace, proxyDomain).filter(isQueryable);
-      if (addresses === undefined || names.length === 0) built.#skippedCount++;
-      else for (const name of names) built.#add(name, addresses);
+      if (addresses === undefined || names.length === 0) dnsNames.#skippedCount++;
+      else for (const name of names) dnsNames.#add(name, addresses);
       yield;
     }
-    return built;
+    return dnsNames;
   }
 
   /** Number of omitted hosts, which have no valid address or no valid name. */
@@ -101,7 +101,7 @@ function namesOf(host: string, info: NameInfo, ownNamespace: string, proxyDomain
   const { registry, shortname, namespace, altHosts } = info;
   if (registry !== 'Kubernetes' || proxyDomain === '' || !host.endsWith(`.${proxyDomain}`)) return [`${host}.`];
   const lowerShortname = shortname.toLowerCase();
-  const names = [host, ...altHosts.map((alternative) => alternative.toLowerCase())];
+  const names = [host, ...altHosts.map((alternativeHost) => alternativeHost.toLowerCase())];
   if (lowerShortname !== '' && namespace !== '') {
     names.push(`${lowerShortname}.${namespace}`.toLowerCase(), `${lowerShortname}.${namespace}.svc`.toLowerCase());
     if (namespace === ownNamespace) names.push(lowerShortname);
@@ -138,9 +138,11 @@ function textOf(address: Buffer): string {
   return new SocketAddress({ address: groups, family: 'ipv6' }).address;
 }
 
-function joinAddresses(first: Addresses, other: Addresses): Addresses {
+function joinAddresses(firstAddresses: Addresses, otherAddresses: Addresses): Addresses {
   const mergeType = (type: AddressType): Buffer[] => [
-    ...new Map([...first[type], ...other[type]].map((address) => [address.toString('latin1'), address])).values(),
+    ...new Map(
+      [...firstAddresses[type], ...otherAddresses[type]].map((address) => [address.toString('latin1'), address]),
+    ).values(),
   ];
   return { A: mergeType('A'), AAAA: mergeType('AAAA') };
 }

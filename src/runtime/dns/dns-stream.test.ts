@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { type DnsStreamEnd, type DnsStreamHandlers, type DnsStreamLimits, serveDnsStream } from './dns-stream.ts';
-import { framed, TcpMessages } from './tcp-messages.ts';
+import { frameMessage, TcpMessages } from './tcp-messages.ts';
 
 const generous: DnsStreamLimits = { maxPending: 64, maxUnreadBytes: 1024 * 1024, maxQueryBytes: 4_096, idleMs: 60_000 };
 
@@ -61,7 +61,7 @@ test('a DNS client that sends single bytes slowly is disconnected at the idle li
 
 test('a DNS client that sends messages other than queries is disconnected at the limit of pending queries', async () => {
   const { client, queries } = await serve({ maxPending: 2 }, (_, respond) => respond(undefined));
-  for (let i = 0; i < 10; i++) client.write(framed(message));
+  for (let i = 0; i < 10; i++) client.write(frameMessage(message));
   await eventually('all messages are read', () => queries.length === 10);
 });
 
@@ -77,7 +77,7 @@ test('a DNS query beyond the size limit closes the connection before the query i
 test('a DNS query beyond the limit of pending queries closes the connection', async () => {
   const { client, ends, queries, isClosed } = await serve({ maxPending: 3 }, () => {});
   client.resume();
-  client.write(Buffer.concat(Array.from({ length: 10 }, () => framed(message))));
+  client.write(Buffer.concat(Array.from({ length: 10 }, () => frameMessage(message))));
   await eventually('the connection is closed', isClosed);
   expect(ends).toEqual(['too many pending queries']);
   expect(queries).toHaveLength(3);
@@ -88,7 +88,7 @@ test('a DNS client that does not read its responses is disconnected', async () =
     respond(Buffer.alloc(60_000)),
   );
   client.pause();
-  for (let i = 0; i < 500; i++) client.write(framed(message));
+  for (let i = 0; i < 500; i++) client.write(frameMessage(message));
   await eventually('the connection is closed', () => ends.length > 0);
   expect(ends).toEqual(['responses not read']);
 });
@@ -101,7 +101,7 @@ test('DNS queries beyond the rate wait in the socket, and each gets a response',
     responses += reader.push(chunk).length;
   });
   for (let i = 0; i < 2; i++) {
-    client.write(Buffer.concat(Array.from({ length: 20 }, () => framed(message))));
+    client.write(Buffer.concat(Array.from({ length: 20 }, () => frameMessage(message))));
     await eventually('20 responses', () => responses >= 20);
   }
   expect(queries).toHaveLength(20);
@@ -113,10 +113,10 @@ test('a DNS client that half-closes its connection receives the pending response
   const { client, queries, isClosed } = await serve({}, (_, respond) => pending.push(respond));
   const receivedMessages: Buffer[] = [];
   client.on('data', (chunk) => receivedMessages.push(chunk));
-  client.end(framed(message));
+  client.end(frameMessage(message));
   await eventually('the query is read', () => queries.length === 1);
   expect(isClosed()).toBe(false);
   pending[0]!(message);
   await eventually('the connection is closed', isClosed);
-  expect(Buffer.concat(receivedMessages)).toEqual(framed(message));
+  expect(Buffer.concat(receivedMessages)).toEqual(frameMessage(message));
 });

@@ -1,6 +1,6 @@
 /** One connection over TCP or TLS with pipelined queries (RFC 7766). */
 import type { Socket } from 'node:net';
-import { framed, TcpMessages } from './tcp-messages.ts';
+import { frameMessage, TcpMessages } from './tcp-messages.ts';
 
 export interface DnsStreamLimits {
   readonly maxPending: number;
@@ -19,7 +19,7 @@ export interface DnsStreamHandlers {
    * `respond` is called once, also after the connection was closed; with `undefined` if the message needs no response.
    */
   readonly query: (message: Buffer, respond: (response: Buffer | undefined) => void) => void;
-  readonly limited?: (why: DnsStreamEnd) => void;
+  readonly limited?: (reason: DnsStreamEnd) => void;
 }
 
 /** A client that has sent all its queries may half-close (RFC 7766 §6.2.3). */
@@ -30,55 +30,55 @@ export function serveDnsStream(
 ): void {
   const { maxPending, maxUnreadBytes, maxQueryBytes, idleMs, queriesPerSecond } = limits;
   const messages = new TcpMessages();
-  let pending = 0;
-  let readInSecond = 0;
-  let pause: NodeJS.Timeout | undefined;
+  let pendingQueries = 0;
+  let queriesInSecond = 0;
+  let pauseTimer: NodeJS.Timeout | undefined;
   const close = (reason: DnsStreamEnd): void => {
     if (connection.destroyed) return;
     limited?.(reason);
     connection.destroy();
   };
-  const idle = setTimeout(() => (pending > 0 ? idle.refresh() : close('idle')), idleMs);
-  const endWhenDone = (): void => {
-    if (pending === 0 && connection.readableEnded) connection.end();
+  const idleTimer = setTimeout(() => (pendingQueries > 0 ? idleTimer.refresh() : close('idle')), idleMs);
+  const closeWhenDone = (): void => {
+    if (pendingQueries === 0 && connection.readableEnded) connection.end();
   };
   const respond = (response: Buffer | undefined): void => {
-    pending--;
+    pendingQueries--;
     if (connection.destroyed) return;
     if (response !== undefined) {
-      idle.refresh();
-      connection.write(framed(response));
+      idleTimer.refresh();
+      connection.write(frameMessage(response));
     }
     if (connection.writableLength > maxUnreadBytes) close('responses not read');
-    else endWhenDone();
+    else closeWhenDone();
   };
   /** Leaves queries that exceed the rate in the socket, so that the client waits. */
   const throttle = (count: number): void => {
-    readInSecond += count;
-    if (queriesPerSecond === undefined || readInSecond < queriesPerSecond || pause !== undefined) return;
+    queriesInSecond += count;
+    if (queriesPerSecond === undefined || queriesInSecond < queriesPerSecond || pauseTimer !== undefined) return;
     connection.pause();
-    pause = setTimeout(() => {
-      pause = undefined;
-      readInSecond = Math.max(0, readInSecond - queriesPerSecond);
+    pauseTimer = setTimeout(() => {
+      pauseTimer = undefined;
+      queriesInSecond = Math.max(0, queriesInSecond - queriesPerSecond);
       connection.resume();
     }, 1_000);
   };
   connection.on('error', () => connection.destroy());
-  connection.on('end', endWhenDone);
+  connection.on('end', closeWhenDone);
   connection.on('close', () => {
-    clearTimeout(idle);
-    clearTimeout(pause);
+    clearTimeout(idleTimer);
+    clearTimeout(pauseTimer);
   });
   connection.on('data', (chunk) => {
     const receivedMessages = messages.push(chunk);
-    if (receivedMessages.length > 0) idle.refresh();
+    if (receivedMessages.length > 0) idleTimer.refresh();
     for (const message of receivedMessages) {
       if (connection.destroyed) return;
       if (message.length > maxQueryBytes) {
         close('query too long');
         return;
       }
-      if (++pending > maxPending) {
+      if (++pendingQueries > maxPending) {
         close('too many pending queries');
         return;
       }

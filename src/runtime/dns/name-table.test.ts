@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 import { runToEnd } from '../turns.ts';
-import { readingNameTable } from './name-table.ts';
+import { readNameTableInSteps } from './name-table.ts';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 });
 const info = fc.record({
@@ -17,7 +17,7 @@ const info = fc.record({
 test('a table is decoded as by generated code for any names (agent §9)', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.oneof(text, fc.constantFrom('__proto__', 'constructor', '')), info), (table) => {
-      const read = runToEnd(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table }))));
+      const read = runToEnd(readNameTableInSteps(toBinary(NameTableSchema, create(NameTableSchema, { table }))));
       expect(read).toEqual(new Map(Object.entries(table)));
     }),
   );
@@ -37,7 +37,7 @@ test('a truncated table is rejected if generated code rejects it (agent §9)', (
     }
   };
   const lengths = Array.from({ length: wholeTable.length + 1 }, (_, length) => wholeTable.subarray(0, length));
-  const decodedHosts = lengths.map((bytes) => hosts(() => runToEnd(readingNameTable(bytes)).keys()));
+  const decodedHosts = lengths.map((bytes) => hosts(() => runToEnd(readNameTableInSteps(bytes)).keys()));
   expect(decodedHosts).toEqual(
     lengths.map((bytes) => hosts(() => Object.keys(fromBinary(NameTableSchema, bytes).table))),
   );

@@ -15,15 +15,15 @@ export interface NameInfo {
 export type NameTable = ReadonlyMap<string, NameInfo>;
 
 /** Throws if the bytes are no message. */
-export function* readingNameTable(bytes: Uint8Array): Steps<NameTable> {
+export function* readNameTableInSteps(bytes: Uint8Array): Steps<NameTable> {
   const table = new Map<string, NameInfo>();
   for (const { field, bytes: entry } of fieldsOf(bytes))
-    if (field === 1) table.set(textIn(entry, 1) ?? '', yield* infoIn(entry));
+    if (field === 1) table.set(textIn(entry, 1) ?? '', yield* nameInfoIn(entry));
   return table;
 }
 
 /** Parts of a map entry's value are merged. */
-function* infoIn(entry: Uint8Array): Steps<NameInfo> {
+function* nameInfoIn(entry: Uint8Array): Steps<NameInfo> {
   const ips: string[] = [];
   const altHosts: string[] = [];
   let [registry, shortname, namespace] = ['', '', ''];

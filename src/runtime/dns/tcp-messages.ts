@@ -2,7 +2,7 @@
 
 export const maxTcpBytes = 65_535;
 
-export function framed(message: Buffer): Buffer {
+export function frameMessage(message: Buffer): Buffer {
   const frame = Buffer.allocUnsafe(2 + message.length);
   frame.writeUInt16BE(message.length, 0);
   message.copy(frame, 2);

@@ -18,8 +18,8 @@ export const blockedVariable = 'BLOCKED_CIDRS_IN_JWKS_URIS';
 export const allowedVariable = 'ALLOWED_CIDRS_IN_JWKS_URIS';
 
 export class BlockedAddresses {
-  readonly #blocked: BlockList;
-  readonly #allowed: BlockList;
+  readonly #blockedList: BlockList;
+  readonly #allowedList: BlockList;
   readonly #variables: NetworkVariables;
 
   constructor(
@@ -27,17 +27,18 @@ export class BlockedAddresses {
     variables: NetworkVariables = { blocked: blockedVariable, allowed: allowedVariable },
   ) {
     this.#variables = variables;
-    this.#blocked = networkList(variables.blocked, blocked);
-    this.#allowed = networkList(variables.allowed, allowed);
+    this.#blockedList = networkList(variables.blocked, blocked);
+    this.#allowedList = networkList(variables.allowed, allowed);
   }
 
   /** Returns a reason that ends a sentence; `undefined` for a permitted address. */
   problemOf(address: string): string | undefined {
-    const isListed = (list: BlockList, address: string): boolean =>
+    const isInList = (list: BlockList, address: string): boolean =>
       list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
-    const packetsGoTo = [address.replace(/%.*$/, ''), ...embeddedIpv4sOf(address)];
-    if (packetsGoTo.some((candidate) => isListed(this.#blocked, candidate))) return `in ${this.#variables.blocked}`;
-    if (packetsGoTo.every((candidate) => isListed(this.#allowed, candidate))) return undefined;
+    const targetAddresses = [address.replace(/%.*$/, ''), ...embeddedIpv4sOf(address)];
+    if (targetAddresses.some((candidate) => isInList(this.#blockedList, candidate)))
+      return `in ${this.#variables.blocked}`;
+    if (targetAddresses.every((candidate) => isInList(this.#allowedList, candidate))) return undefined;
     const use = specialUseOf(address);
     return use === undefined ? undefined : `a ${use} address and not in ${this.#variables.allowed}`;
   }

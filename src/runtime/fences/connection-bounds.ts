@@ -22,15 +22,15 @@ export interface BoundConnection {
   once(event: 'close', listener: () => void): unknown;
 }
 
-interface OfAddress<C> {
+interface AddressConnections<C> {
   readonly idle: Set<C>;
   readonly busy: Set<C>;
 }
 
 export class ConnectionBounds<C extends BoundConnection> {
   readonly #options: ConnectionBoundsOptions;
-  readonly #addresses = new Map<string, OfAddress<C>>();
-  readonly #addressOf = new Map<C, OfAddress<C>>();
+  readonly #addresses = new Map<string, AddressConnections<C>>();
+  readonly #addressOf = new Map<C, AddressConnections<C>>();
   #idleCount = 0;
 
   constructor(options: ConnectionBoundsOptions) {
@@ -40,7 +40,7 @@ export class ConnectionBounds<C extends BoundConnection> {
   admit(connection: C, address: string | undefined): boolean {
     const group = addressGroup(address);
     const addressConnections = this.#addresses.get(group) ?? { idle: new Set(), busy: new Set() };
-    if (!this.#makeSpace(addressConnections)) {
+    if (!this.#freeSlot(addressConnections)) {
       connection.destroy();
       return false;
     }
@@ -48,13 +48,13 @@ export class ConnectionBounds<C extends BoundConnection> {
     addressConnections.idle.add(connection);
     this.#idleCount++;
     this.#addressOf.set(connection, addressConnections);
-    connection.once('close', () => this.#forget(connection, group));
+    connection.once('close', () => this.#removeConnection(connection, group));
     return true;
   }
 
   busy(connection: C): void {
     const addressConnections = this.#addressOf.get(connection);
-    if (addressConnections === undefined || !this.#takeIdle(addressConnections, connection)) return;
+    if (addressConnections === undefined || !this.#removeIdle(addressConnections, connection)) return;
     addressConnections.busy.add(connection);
   }
 
@@ -69,7 +69,7 @@ export class ConnectionBounds<C extends BoundConnection> {
     const addressConnections = this.#addressOf.get(connection);
     this.#addressOf.delete(connection);
     if (addressConnections === undefined) return;
-    this.#takeIdle(addressConnections, connection);
+    this.#removeIdle(addressConnections, connection);
     addressConnections.busy.delete(connection);
   }
 
@@ -77,7 +77,7 @@ export class ConnectionBounds<C extends BoundConnection> {
     return this.#addressOf.size;
   }
 
-  #makeSpace(addressConnections: OfAddress<C>): boolean {
+  #freeSlot(addressConnections: AddressConnections<C>): boolean {
     const {
       maxPerAddress,
       maxConnections,
@@ -85,50 +85,51 @@ export class ConnectionBounds<C extends BoundConnection> {
       maxIdleConnections = maxConnections,
     } = this.#options;
     if (countOf(addressConnections) >= maxPerAddress || addressConnections.idle.size >= maxIdlePerAddress)
-      return this.#closeIdle(addressConnections);
+      return this.#closeOldestIdle(addressConnections);
     if (this.#addressOf.size < maxConnections && this.#idleCount < maxIdleConnections) return true;
-    const largest = this.#busiestAddress();
-    if (largest === undefined) return false;
-    const isFair =
-      largest.idle.size > addressConnections.idle.size + 1 ||
+    const busiestAddress = this.#busiestAddress();
+    if (busiestAddress === undefined) return false;
+    const isWithinFairShare =
+      busiestAddress.idle.size > addressConnections.idle.size + 1 ||
       (this.#options.isIdleReplaced === true && countOf(addressConnections) === 0);
-    return isFair && this.#closeIdle(largest);
+    return isWithinFairShare && this.#closeOldestIdle(busiestAddress);
   }
 
-  #busiestAddress(): OfAddress<C> | undefined {
-    let largest: OfAddress<C> | undefined;
-    for (const other of this.#addresses.values()) if (other.idle.size > (largest?.idle.size ?? 0)) largest = other;
-    return largest;
+  #busiestAddress(): AddressConnections<C> | undefined {
+    let addressToClose: AddressConnections<C> | undefined;
+    for (const candidate of this.#addresses.values())
+      if (candidate.idle.size > (addressToClose?.idle.size ?? 0)) addressToClose = candidate;
+    return addressToClose;
   }
 
-  #closeIdle(addressConnections: OfAddress<C>): boolean {
-    for (const oldest of addressConnections.idle) {
-      this.#takeIdle(addressConnections, oldest);
-      this.#addressOf.delete(oldest);
-      oldest.destroy();
+  #closeOldestIdle(addressConnections: AddressConnections<C>): boolean {
+    for (const oldestConnection of addressConnections.idle) {
+      this.#removeIdle(addressConnections, oldestConnection);
+      this.#addressOf.delete(oldestConnection);
+      oldestConnection.destroy();
       return true;
     }
     return false;
   }
 
-  #takeIdle(addressConnections: OfAddress<C>, connection: C): boolean {
+  #removeIdle(addressConnections: AddressConnections<C>, connection: C): boolean {
     const wasIdle = addressConnections.idle.delete(connection);
     if (wasIdle) this.#idleCount--;
     return wasIdle;
   }
 
-  #forget(connection: C, group: string): void {
+  #removeConnection(connection: C, group: string): void {
     const addressConnections = this.#addressOf.get(connection) ?? this.#addresses.get(group);
     this.#addressOf.delete(connection);
     if (addressConnections === undefined) return;
-    this.#takeIdle(addressConnections, connection);
+    this.#removeIdle(addressConnections, connection);
     addressConnections.busy.delete(connection);
     if (countOf(addressConnections) === 0 && this.#addresses.get(group) === addressConnections)
       this.#addresses.delete(group);
   }
 }
 
-function countOf<C>({ idle, busy }: OfAddress<C>): number {
+function countOf<C>({ idle, busy }: AddressConnections<C>): number {
   return idle.size + busy.size;
 }
 
@@ -141,11 +142,11 @@ export function addressGroup(address: string | undefined): string {
   const v4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (v4 !== undefined) return v4;
   const [head = '', tail] = address.split('%', 1)[0]!.split('::', 2);
-  const first = head === '' ? [] : head.split(':');
+  const headGroups = head === '' ? [] : head.split(':');
   if (tail !== undefined) {
     const tailGroups = tail === '' ? [] : tail.split(':');
-    while (first.length + tailGroups.length < 8) first.push('0');
-    first.push(...tailGroups);
+    while (headGroups.length + tailGroups.length < 8) headGroups.push('0');
+    headGroups.push(...tailGroups);
   }
-  return first.slice(0, 4).join(':');
+  return headGroups.slice(0, 4).join(':');
 }

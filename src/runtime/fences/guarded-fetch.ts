@@ -4,7 +4,7 @@ import { get as getPlain, type IncomingHttpHeaders, type IncomingMessage } from 
 import type { RequestOptions as TlsRequestOptions } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { BlockedAddresses } from './blocked-addresses.ts';
-import { refuseOtherProtocol } from './other-protocol.ts';
+import { rejectUpgrade } from './other-protocol.ts';
 
 export interface FetchedResponse {
   readonly ok: boolean;
@@ -52,17 +52,17 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
  * @returns a function that rejects with an Error if the host, or that of a redirect, is a blocked address or resolves
  * to one
  */
-export function guardedFetch(blocked: BlockedAddresses, options: GuardOptions = {}): GuardedFetch {
+export function guardedFetch(blockedAddresses: BlockedAddresses, options: GuardOptions = {}): GuardedFetch {
   const { maxRedirects = defaultMaxRedirects, isInsecure = () => false } = options;
   return async (url, { signal, headers: allHeaders }) => {
     let currentUrl = url;
     let sentHeaders = allHeaders;
     for (let redirectCount = 0; ; redirectCount++) {
       const guard = {
-        ...connectionGuard(currentUrl, blocked, options),
-        ...(isInsecure(new URL(currentUrl).host) && unverified),
+        ...connectionGuard(currentUrl, blockedAddresses, options),
+        ...(isInsecure(new URL(currentUrl).host) && withoutTlsVerification),
       };
-      const response = await getOnce(currentUrl, { signal, headers: sentHeaders }, guard);
+      const response = await fetchWithoutRedirect(currentUrl, { signal, headers: sentHeaders }, guard);
       const { statusCode: status = 0, headers } = response;
       if (!redirects.has(status)) return responseOf(response, status);
       response.destroy();
@@ -74,7 +74,7 @@ export function guardedFetch(blocked: BlockedAddresses, options: GuardOptions = 
   };
 }
 
-const unverified = { rejectUnauthorized: false } as const;
+const withoutTlsVerification = { rejectUnauthorized: false } as const;
 
 function omitAuthorization(headers: FetchInit['headers']): FetchInit['headers'] {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'authorization'));
@@ -87,39 +87,39 @@ function omitAuthorization(headers: FetchInit['headers']): FetchInit['headers'] 
  */
 export function connectionGuard(
   url: string,
-  blocked: BlockedAddresses,
+  blockedAddresses: BlockedAddresses,
   { trustedHost, lookup = systemLookup }: GuardOptions = {},
 ): { readonly lookup?: LookupFunction } {
   const { hostname } = new URL(url);
   if (hostname === trustedHost) return {};
   const literal = hostname.replace(/^\[|\]$/g, '');
   if (isIP(literal) !== 0) {
-    const problem = blocked.problemOf(literal);
+    const problem = blockedAddresses.problemOf(literal);
     if (problem !== undefined) throw new Error(`host ${literal} is ${problem}`);
     return {};
   }
   return {
     lookup: (name, lookupOptions, callback) => {
       lookup(name, { ...lookupOptions, all: true }, (error, addresses) => {
-        const [first] = addresses ?? [];
-        if (error !== null || first === undefined) {
+        const [firstAddress] = addresses ?? [];
+        if (error !== null || firstAddress === undefined) {
           callback(error ?? new Error(`host name ${name} not resolved`), '', 0);
           return;
         }
         for (const { address } of addresses) {
-          const problem = blocked.problemOf(address);
+          const problem = blockedAddresses.problemOf(address);
           if (problem === undefined) continue;
           callback(new Error(`host ${name} resolves to ${address}, which is ${problem}`), '', 0);
           return;
         }
         if (lookupOptions.all === true) callback(null, addresses);
-        else callback(null, first.address, first.family);
+        else callback(null, firstAddress.address, firstAddress.family);
       });
     },
   };
 }
 
-async function getOnce(
+async function fetchWithoutRedirect(
   url: string,
   { signal, headers }: FetchInit,
   guard: Pick<TlsRequestOptions, 'lookup' | 'rejectUnauthorized'>,
@@ -130,7 +130,7 @@ async function getOnce(
   // A pooled connection was checked for another URL.
   const options = { agent: false, signal, headers: { 'accept-encoding': 'identity', ...headers }, ...guard };
   const request = get(url, options, resolve);
-  refuseOtherProtocol(request, reject);
+  rejectUpgrade(request, reject);
   request.on('error', reject);
   return promise;
 }
@@ -145,10 +145,10 @@ function responseOf(response: IncomingMessage, status: number): GuardedResponse 
   return { ok, status, body: ok ? response : null, headers: response.headers };
 }
 
-function redirectTarget(from: string, location: string | undefined): string {
-  const target = location === undefined ? null : URL.parse(location, from);
+function redirectTarget(currentUrl: string, location: string | undefined): string {
+  const target = location === undefined ? null : URL.parse(location, currentUrl);
   if (target === null) throw new Error('redirect without a valid location');
-  const allowedProtocols = new Set(['https:', new URL(from).protocol]);
+  const allowedProtocols = new Set(['https:', new URL(currentUrl).protocol]);
   if (!allowedProtocols.has(target.protocol)) {
     const names = [...allowedProtocols].map((protocol) => protocol.slice(0, -1)).join(' or ');
     throw new Error(`URL of the redirect must use ${names}, got ${target.protocol.slice(0, -1)}`);

@@ -84,7 +84,7 @@ export function fenceServer<S extends Server>(
   connectionOf: (socket: Socket) => Socket = (socket) => socket,
 ): S {
   const bounds = new ConnectionBounds<Socket>({ ...limits, isIdleReplaced: true });
-  const underWay = new WeakMap<Socket, number>();
+  const requestCounts = new WeakMap<Socket, number>();
   server.on('connection', (socket: Socket) => {
     // Without a listener, an error of a socket that was detached from the parser (CONNECT) would end the program.
     socket.on('error', () => socket.destroy());
@@ -98,20 +98,20 @@ export function fenceServer<S extends Server>(
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     escapeStrings(response);
     const { socket } = request;
-    const pipelined = (underWay.get(socket) ?? 0) + 1;
-    if (pipelined > limits.maxPipelined) {
+    const requestCount = (requestCounts.get(socket) ?? 0) + 1;
+    if (requestCount > limits.maxPipelined) {
       socket.destroy();
       return;
     }
-    underWay.set(socket, pipelined);
+    requestCounts.set(socket, requestCount);
     const connection = connectionOf(socket);
     bounds.busy(connection);
     response.on('close', () => {
-      const remainingRequests = (underWay.get(socket) ?? 1) - 1;
-      underWay.set(socket, remainingRequests);
+      const remainingRequests = (requestCounts.get(socket) ?? 1) - 1;
+      requestCounts.set(socket, remainingRequests);
       if (remainingRequests === 0) bounds.idle(connection);
     });
-    closeWhenUnread(response, limits.unreadMs);
+    closeIfUnread(response, limits.unreadMs);
     fence(request, response, serve, options);
   });
   return server;
@@ -167,9 +167,9 @@ function fence(
     respondWithText(response, 400, 'invalid request target\n');
     return;
   }
-  const repeated = repeatedHeader(request.rawHeaders);
-  if (repeated !== undefined) {
-    respondWithText(response, 400, `header ${repeated} must not be repeated\n`);
+  const repeatedName = repeatedHeader(request.rawHeaders);
+  if (repeatedName !== undefined) {
+    respondWithText(response, 400, `header ${repeatedName} must not be repeated\n`);
     return;
   }
   const owner = { name: `${method} ${url.pathname}`, fail: (error: unknown) => respondWithFailure(response, error) };
@@ -199,7 +199,7 @@ function respondWithText(response: ServerResponse, status: number, text: string)
 }
 
 /** A client that does not read would keep the response in memory. */
-function closeWhenUnread(response: ServerResponse, unreadMs: number): void {
+function closeIfUnread(response: ServerResponse, unreadMs: number): void {
   response.setTimeout(unreadMs, () => {
     if (response.writableEnded || response.writableLength > 0) response.destroy();
   });

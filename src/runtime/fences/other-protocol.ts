@@ -4,9 +4,9 @@ import type { ClientRequest } from 'node:http';
  * Rejects a response that switches the protocol (101). Without a listener for `upgrade`, Node emits neither a response nor an error, so the caller
  * would wait forever.
  */
-export function refuseOtherProtocol(outgoing: ClientRequest, refuse: (error: Error) => void): void {
-  outgoing.once('upgrade', (_, socket) => {
+export function rejectUpgrade(clientRequest: ClientRequest, reject: (error: Error) => void): void {
+  clientRequest.once('upgrade', (_, socket) => {
     socket.destroy();
-    refuse(new Error('response switches to another protocol'));
+    reject(new Error('response switches to another protocol'));
   });
 }

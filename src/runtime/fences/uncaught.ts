@@ -21,31 +21,31 @@ export interface UncaughtSource {
  * `AsyncLocalStorage` contains its owner.
  */
 export function catchUncaught(handle: UncaughtHandler, source: UncaughtSource = process): () => void {
-  let handling = false;
+  let isHandling = false;
   const onUncaught = (error: unknown, origin: UncaughtOrigin): void => {
     // A handler whose own work raises the next error (a log with a broken pipe) is not called recursively.
-    if (handling) return;
-    handling = true;
+    if (isHandling) return;
+    isHandling = true;
     try {
       handle(error, origin);
     } catch {
       // An error of the handler would end the process.
     } finally {
-      handling = false;
+      isHandling = false;
     }
   };
-  const exception = (error: unknown): void => onUncaught(error, 'uncaughtException');
-  const rejection = (reason: unknown): void => onUncaught(reason, 'unhandledRejection');
-  source.on('uncaughtException', exception);
-  source.on('unhandledRejection', rejection);
+  const onException = (error: unknown): void => onUncaught(error, 'uncaughtException');
+  const onRejection = (reason: unknown): void => onUncaught(reason, 'unhandledRejection');
+  source.on('uncaughtException', onException);
+  source.on('unhandledRejection', onRejection);
   return () => {
-    source.off('uncaughtException', exception);
-    source.off('unhandledRejection', rejection);
+    source.off('uncaughtException', onException);
+    source.off('unhandledRejection', onRejection);
   };
 }
 
 /** Raises an error as uncaught on behalf of the current owner, and returns, so that a loop over the work of several owners continues if one fails. */
-export function letEscape(error: unknown): void {
+export function throwUncaught(error: unknown): void {
   queueMicrotask(() => {
     throw error;
   });
@@ -67,21 +67,21 @@ export function faultLog(
 ): (error: unknown, fields?: object) => void {
   const { maxLines = 10, intervalMs = 60_000, now = () => performance.now() } = options;
   let intervalStart = Number.NEGATIVE_INFINITY;
-  let lines = 0;
+  let loggedLines = 0;
   let omittedLines = 0;
   return (error, fields = {}) => {
     const time = now();
     if (time - intervalStart >= intervalMs) {
       intervalStart = time;
-      lines = 0;
+      loggedLines = 0;
     }
-    if (lines === maxLines) {
+    if (loggedLines === maxLines) {
       omittedLines += 1;
       return;
     }
-    lines += 1;
-    const unsaid = omittedLines;
+    loggedLines += 1;
+    const omittedCount = omittedLines;
     omittedLines = 0;
-    log.error(event, { ...fields, error: explainError(error), ...(unsaid > 0 && { leftOut: unsaid }) });
+    log.error(event, { ...fields, error: explainError(error), ...(omittedCount > 0 && { leftOut: omittedCount }) });
   };
 }

@@ -25,10 +25,10 @@ export function isOnKernelFileSystem(path: string): boolean {
 export function openRegularFile(path: string, displayName = ''): number {
   // Without O_NONBLOCK, opening a pipe waits for a writer.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  const other = nonRegularKind(fstatSync(file));
-  if (other === undefined) return file;
+  const actualKind = nonRegularKind(fstatSync(file));
+  if (actualKind === undefined) return file;
   closeSync(file);
-  throw new Error(`${displayName} must be a regular file, is ${other}`.trimStart());
+  throw new Error(`${displayName} must be a regular file, is ${actualKind}`.trimStart());
 }
 
 /** @throws an error of the file system, {@link FileTooLarge}, or an Error if it is not a regular file */
@@ -49,14 +49,14 @@ export function readBoundedText(path: string, maxBytes: number): string {
   }
 }
 
-function readText(file: number, expected: number, maxBytes: number): string {
-  let buffer = Buffer.allocUnsafe(expected + 1);
+function readText(file: number, reportedSize: number, maxBytes: number): string {
+  let buffer = Buffer.allocUnsafe(reportedSize + 1);
   let length = 0;
   for (;;) {
-    const read = readSync(file, buffer, length, buffer.length - length, null);
-    length += read;
+    const readBytes = readSync(file, buffer, length, buffer.length - length, null);
+    length += readBytes;
     // The file has its reported size and the buffer had space left, so another read would only double the cost.
-    if (read === 0 || length === expected) return buffer.toString('utf8', 0, length);
+    if (readBytes === 0 || length === reportedSize) return buffer.toString('utf8', 0, length);
     if (length > maxBytes) throw new FileTooLarge(length, maxBytes);
     // The file grew since fstat.
     if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(length * 2, maxBytes + 1));

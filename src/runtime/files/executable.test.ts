@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { isExecutable, whyNotExecutable } from './executable.ts';
+import { isExecutable, notExecutableReason } from './executable.ts';
 
 test('isExecutable accepts only an existing file that the current user can execute', () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-executable-'));
@@ -17,7 +17,7 @@ test('isExecutable accepts only an existing file that the current user can execu
     false,
     false,
   ]);
-  expect(['program', 'text', 'folder', 'absent'].map((name) => whyNotExecutable(path(name)))).toEqual([
+  expect(['program', 'text', 'folder', 'absent'].map((name) => notExecutableReason(path(name)))).toEqual([
     undefined,
     'is not an executable file',
     'is not an executable file',

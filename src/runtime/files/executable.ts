@@ -3,11 +3,11 @@ import { delimiter, isAbsolute, join } from 'node:path';
 import { isSystemError } from '../errors.ts';
 
 export function isExecutable(path: string): boolean {
-  return whyNotExecutable(path) === undefined;
+  return notExecutableReason(path) === undefined;
 }
 
 /** Returns the text after the path, or `undefined` if this user may run the program. */
-export function whyNotExecutable(path: string): string | undefined {
+export function notExecutableReason(path: string): string | undefined {
   try {
     accessSync(path, constants.X_OK);
     return statSync(path).isFile() ? undefined : 'is not an executable file';
@@ -17,7 +17,7 @@ export function whyNotExecutable(path: string): string | undefined {
 }
 
 /** Relative directories are ignored, because another user may own the working directory. */
-export function findInPath(name: string, { PATH }: NodeJS.ProcessEnv): string | undefined {
+export function findExecutable(name: string, { PATH }: NodeJS.ProcessEnv): string | undefined {
   return absoluteFolders(PATH)
     .map((folder) => join(folder, name))
     .find(isExecutable);

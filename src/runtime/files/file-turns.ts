@@ -10,10 +10,10 @@ export class FileTurns {
     while (this.#runningTask !== undefined) await Promise.race([this.#runningTask, abortOf(signal)]);
     signal.throwIfAborted();
     const result = operation();
-    const finishTurn = (): void => {
+    const releaseTurn = (): void => {
       this.#runningTask = undefined;
     };
-    this.#runningTask = result.then(finishTurn, finishTurn);
+    this.#runningTask = result.then(releaseTurn, releaseTurn);
     return result;
   }
 }

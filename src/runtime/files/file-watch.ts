@@ -20,7 +20,7 @@ export type StopWatching = () => void;
  */
 export function watchFile(file: string, handlers: WatchHandlers): StopWatching {
   const watchedFile = new WatchedFile(resolve(file), handlers);
-  watchedFile.begin();
+  watchedFile.start();
   return () => watchedFile.stop();
 }
 
@@ -41,16 +41,16 @@ class WatchedFile {
    * Waits while the directory is missing, because chokidar would list all entries of the parent directory at each event
    * in it.
    */
-  begin(): void {
-    let isThere = false;
+  start(): void {
+    let directoryExists = false;
     const stop = onDirectoryCreated(this.#directory, {
       appeared: () => {
-        isThere = true;
+        directoryExists = true;
         this.#watch();
       },
       failed: (error) => this.#reportFailure(error),
     });
-    if (isThere) return;
+    if (directoryExists) return;
     this.#stop = stop;
     // Asynchronous, because the caller has not received its stop function yet.
     setImmediate(() => this.#onChange(this.#path));
@@ -72,8 +72,8 @@ class WatchedFile {
   /** A watch of the file does not report the switch of a link. Directories above are never ignored. */
   #watch(): void {
     const [path, directory] = [this.#path, this.#directory];
-    const isIgnored = (other: string): boolean =>
-      other !== directory && other !== path && !isBehindLink(directory, other);
+    const isIgnored = (eventPath: string): boolean =>
+      eventPath !== directory && eventPath !== path && !isReachedThroughLink(directory, eventPath);
     const watcher = watch(directory, { ignoreInitial: true, atomic: false, ignored: isIgnored });
     this.#stop = () => {
       watcher.removeAllListeners().on('error', () => {});
@@ -83,14 +83,14 @@ class WatchedFile {
       this.#onChange(changedPath);
       if (event !== 'unlinkDir' || changedPath !== directory || this.#isStopped) return;
       this.#stop();
-      this.begin();
+      this.start();
     });
     watcher.on('ready', () => this.#onChange(directory));
     watcher.on('error', (error) => this.#reportFailure(error));
   }
 }
 
-function isBehindLink(directory: string, path: string): boolean {
+function isReachedThroughLink(directory: string, path: string): boolean {
   for (let current = path; current.length > directory.length; current = dirname(current)) {
     if (dirname(current) === directory) return basename(current).startsWith('..');
   }

@@ -3,19 +3,19 @@ import { dirname } from 'node:path';
 import { isSystemError } from '../errors.ts';
 
 /** Node's `recursive` loops forever where the system always returns ENOENT (below a removed working directory, in /proc). */
-export function makeFolder(path: string, mode = 0o777): void {
+export function ensureDirectory(path: string, mode = 0o777): void {
   const missingFolders: string[] = [];
   for (let folder = path; !createIfMissing(folder, mode); folder = dirname(folder)) {
     missingFolders.push(folder);
     // Without an ancestor, ENOENT has another cause, which the next attempt throws.
     if (dirname(folder) === folder || folder === '.') break;
   }
-  for (const folder of missingFolders.toReversed()) mkdirUnlessThere(folder, mode);
+  for (const folder of missingFolders.toReversed()) mkdirIfMissing(folder, mode);
 }
 
 function createIfMissing(folder: string, mode: number): boolean {
   try {
-    mkdirUnlessThere(folder, mode);
+    mkdirIfMissing(folder, mode);
     return true;
   } catch (error) {
     if (isSystemError(error, 'ENOENT')) return false;
@@ -23,7 +23,7 @@ function createIfMissing(folder: string, mode: number): boolean {
   }
 }
 
-function mkdirUnlessThere(folder: string, mode: number): void {
+function mkdirIfMissing(folder: string, mode: number): void {
   try {
     mkdirSync(folder, { mode });
   } catch (error) {

@@ -17,7 +17,7 @@ export interface DirectoryHandlers {
 export function onDirectoryCreated(directory: string, handlers: DirectoryHandlers): () => void {
   const missingDirectory = new MissingDirectory(directory, handlers);
   missingDirectory.check();
-  return () => missingDirectory.end();
+  return () => missingDirectory.stop();
 }
 
 class MissingDirectory {
@@ -25,8 +25,8 @@ class MissingDirectory {
   readonly #handlers: DirectoryHandlers;
   readonly #inspection = setInterval(() => this.check(), inspectionMs).unref();
   #ancestorWatch: { readonly watcher: FSWatcher; readonly path: string } | undefined;
-  #hasFailed = false;
-  #isOver = false;
+  #hasReportedFailure = false;
+  #isStopped = false;
 
   constructor(directory: string, handlers: DirectoryHandlers) {
     this.#directory = directory;
@@ -34,34 +34,34 @@ class MissingDirectory {
   }
 
   check(): void {
-    if (this.#isOver) return;
+    if (this.#isStopped) return;
     if (isDirectory(this.#directory)) {
-      this.end();
+      this.stop();
       this.#handlers.appeared();
       return;
     }
-    const above = nearestAbove(this.#directory);
-    if (above === this.#ancestorWatch?.path) return;
-    this.#watch(above);
+    const nearestAncestor = nearestExistingAncestor(this.#directory);
+    if (nearestAncestor === this.#ancestorWatch?.path) return;
+    this.#watch(nearestAncestor);
     // A directory may have been created between the check and the watch.
-    if (nearestAbove(this.#directory) !== above || isDirectory(this.#directory)) this.check();
+    if (nearestExistingAncestor(this.#directory) !== nearestAncestor || isDirectory(this.#directory)) this.check();
   }
 
-  end(): void {
-    this.#isOver = true;
+  stop(): void {
+    this.#isStopped = true;
     clearInterval(this.#inspection);
-    this.#unwatch();
+    this.#closeAncestorWatch();
   }
 
   #watch(path: string): void {
-    this.#unwatch();
-    const onTheWay = relative(path, this.#directory).split(sep)[0];
+    this.#closeAncestorWatch();
+    const nextPathPart = relative(path, this.#directory).split(sep)[0];
     try {
       const watcher = watch(path, (event, name) => {
         // Ignores writes to files, however frequent.
         if (event !== 'rename') return;
-        if (name === basename(path)) this.#unwatch();
-        if (name === null || name === onTheWay || name === basename(path)) this.check();
+        if (name === basename(path)) this.#closeAncestorWatch();
+        if (name === null || name === nextPathPart || name === basename(path)) this.check();
       });
       watcher.on('error', (error) => this.#fail(error));
       this.#ancestorWatch = { watcher, path };
@@ -71,22 +71,22 @@ class MissingDirectory {
     }
   }
 
-  #unwatch(): void {
+  #closeAncestorWatch(): void {
     this.#ancestorWatch?.watcher.close();
     this.#ancestorWatch = undefined;
   }
 
   #fail(error: unknown): void {
-    this.#unwatch();
-    if (!this.#isOver && !this.#hasFailed) this.#handlers.failed(error);
-    this.#hasFailed = true;
+    this.#closeAncestorWatch();
+    if (!this.#isStopped && !this.#hasReportedFailure) this.#handlers.failed(error);
+    this.#hasReportedFailure = true;
   }
 }
 
-function nearestAbove(directory: string): string {
-  let above = dirname(directory);
-  while (!isDirectory(above) && dirname(above) !== above) above = dirname(above);
-  return above;
+function nearestExistingAncestor(directory: string): string {
+  let ancestor = dirname(directory);
+  while (!isDirectory(ancestor) && dirname(ancestor) !== ancestor) ancestor = dirname(ancestor);
+  return ancestor;
 }
 
 function isDirectory(path: string): boolean {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type SwitchedMount, switchedMount } from '../../../test/harness/switched-mount.ts';
-import { readTogether, readTogetherSync } from './read-together.ts';
+import { readConsistently, readConsistentlySync } from './read-together.ts';
 
 let folder: string;
 let mount: SwitchedMount | undefined;
@@ -30,7 +30,7 @@ describe('readTogether', () => {
     const seenTexts = new Set<string>();
     // Another process switches the files; on a busy machine it may pause for many reads.
     for (let i = 0; i < 2_000 || (seenTexts.size <= 20 && i < 200_000); i++) {
-      const [first, second] = readTogetherSync((at) => [readFileSync(at(a), 'utf8'), readFileSync(at(b), 'utf8')]);
+      const [first, second] = readConsistentlySync((at) => [readFileSync(at(a), 'utf8'), readFileSync(at(b), 'utf8')]);
       expect(second).toBe(first);
       seenTexts.add(first);
     }
@@ -41,7 +41,7 @@ describe('readTogether', () => {
     mount = await switchedMount(folder, versions);
     const [a, b] = files();
     for (let i = 0; i < 50; i++) {
-      const read = readTogether(async (at) => [
+      const read = readConsistently(async (at) => [
         await readFile(await at(a), 'utf8'),
         await readFile(await at(b), 'utf8'),
       ]);
@@ -57,11 +57,11 @@ describe('readTogether', () => {
     symlinkSync('absolute/y/../y/./file', join(folder, 'link'));
     symlinkSync('loop', join(folder, 'loop'));
     const path = join(folder, 'link');
-    expect(readTogetherSync((at) => readFileSync(at(path), 'utf8'))).toBe('content');
-    expect(await readTogether(async (at) => readFile(await at(path), 'utf8'))).toBe('content');
-    expect(() => readTogetherSync((at) => readFileSync(at(join(folder, 'none'))))).toThrow('ENOENT');
-    expect(() => readTogetherSync((at) => readFileSync(at(join(folder, 'loop'))))).toThrow('ELOOP');
-    expect(readTogetherSync((at) => at('/proc/self/exe'))).toBe('/proc/self/exe');
+    expect(readConsistentlySync((at) => readFileSync(at(path), 'utf8'))).toBe('content');
+    expect(await readConsistently(async (at) => readFile(await at(path), 'utf8'))).toBe('content');
+    expect(() => readConsistentlySync((at) => readFileSync(at(join(folder, 'none'))))).toThrow('ENOENT');
+    expect(() => readConsistentlySync((at) => readFileSync(at(join(folder, 'loop'))))).toThrow('ELOOP');
+    expect(readConsistentlySync((at) => at('/proc/self/exe'))).toBe('/proc/self/exe');
   });
 
   it('repeats the read until no link changes during it', () => {
@@ -72,7 +72,7 @@ describe('readTogether', () => {
     };
     change();
     const reads: string[] = [];
-    const last = readTogetherSync((at) => {
+    const last = readConsistentlySync((at) => {
       reads.push(at(join(folder, 'link')));
       if (version < 4) change();
       return reads.at(-1);

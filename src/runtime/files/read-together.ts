@@ -14,51 +14,53 @@ const maxAttempts = 10;
 /** As in the kernel (`MAXSYMLINKS`). */
 const maxLinks = 40;
 
-type Links = Map<string, string | undefined>;
+type LinkTargets = Map<string, string | undefined>;
 
 /**
  * Calls `read` until no symbolic link on the path of its files changed during the call.
  * @param read reads each file at `at(path)`, which follows each link as first read in this call
  */
-export async function readTogether<T>(read: (at: (path: string) => Promise<string>) => Promise<T>): Promise<T> {
+export async function readConsistently<T>(
+  read: (resolvePath: (path: string) => Promise<string>) => Promise<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
-    const links: Links = new Map();
+    const links: LinkTargets = new Map();
     const locate = async (path: string): Promise<string> => {
-      const steps = resolving(path, links);
+      const steps = resolveLinksInSteps(path, links);
       let step = steps.next();
       while (!step.done) step = steps.next(await targetOf(step.value));
       return step.value;
     };
     try {
       const result = await read(locate);
-      if (attempt === maxAttempts || (await areUnchanged(links))) return result;
+      if (attempt === maxAttempts || (await areLinksUnchanged(links))) return result;
     } catch (error) {
-      if (attempt === maxAttempts || (await areUnchanged(links))) throw error;
+      if (attempt === maxAttempts || (await areLinksUnchanged(links))) throw error;
     }
   }
 }
 
-export function readTogetherSync<T>(read: (at: (path: string) => string) => T): T {
+export function readConsistentlySync<T>(read: (resolvePath: (path: string) => string) => T): T {
   for (let attempt = 1; ; attempt++) {
-    const links: Links = new Map();
+    const links: LinkTargets = new Map();
     const locate = (path: string): string => {
-      const steps = resolving(path, links);
+      const steps = resolveLinksInSteps(path, links);
       let step = steps.next();
       while (!step.done) step = steps.next(linkTarget(step.value));
       return step.value;
     };
-    const isLast = (): boolean =>
+    const isLastAttempt = (): boolean =>
       attempt === maxAttempts || [...links].every(([path, target]) => linkTarget(path) === target);
     try {
       const result = read(locate);
-      if (isLast()) return result;
+      if (isLastAttempt()) return result;
     } catch (error) {
-      if (isLast()) throw error;
+      if (isLastAttempt()) throw error;
     }
   }
 }
 
-function* resolving(path: string, links: Links): Generator<string, string, string | undefined> {
+function* resolveLinksInSteps(path: string, links: LinkTargets): Generator<string, string, string | undefined> {
   const remainingNames = (path.startsWith('/') ? path : join(process.cwd(), path)).split('/').reverse();
   let resolvedPath = '/';
   let linkCount = 0;
@@ -83,7 +85,7 @@ function* resolving(path: string, links: Links): Generator<string, string, strin
   return resolvedPath;
 }
 
-async function areUnchanged(links: Links): Promise<boolean> {
+async function areLinksUnchanged(links: LinkTargets): Promise<boolean> {
   for (const [path, target] of links) if (!path.startsWith('/proc/') && (await targetOf(path)) !== target) return false;
   return true;
 }

@@ -5,7 +5,7 @@ import { existsSync, lstatSync, mkdtempSync, readdirSync, rmdirSync, type Stats 
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../errors.ts';
-import { makeFolder } from './make-folder.ts';
+import { ensureDirectory } from './make-folder.ts';
 
 /** The directory of system services, used if this user may write there. */
 export const sharedRunDir = '/run/chartpilot';
@@ -24,14 +24,14 @@ export const defaultConfigPath = './etc/istio/proxy';
  */
 export function chooseRunDir(flag: string | undefined, configPath = defaultConfigPath): string {
   if (flag !== undefined) return flag;
-  if (isWritable(sharedRunDir)) return sharedRunDir;
+  if (isWritableDirectory(sharedRunDir)) return sharedRunDir;
   const parents = [tmpdir(), resolve(configPath)];
-  return userRunDir(parents.find((parent) => existsSync(parent) && isWritable(parent)) ?? tmpdir());
+  return userRunDir(parents.find((parent) => existsSync(parent) && isWritableDirectory(parent)) ?? tmpdir());
 }
 
-function isWritable(folder: string): boolean {
+function isWritableDirectory(folder: string): boolean {
   try {
-    makeFolder(folder);
+    ensureDirectory(folder);
     rmdirSync(mkdtempSync(join(folder, '.probe-')));
     return true;
   } catch {
@@ -50,15 +50,15 @@ const fallbackNames = (uid: number): RegExp => new RegExp(`^chartpilot-${uid}-[A
 function userRunDir(parent: string): string {
   const uid = currentUid();
   const defaultDir = join(parent, `chartpilot-${uid}`);
-  const occupied = lstatSync(defaultDir, { throwIfNoEntry: false });
-  if (occupied === undefined || isOwnedPrivateDir(occupied)) return defaultDir;
-  const other = existingFallback(parent, uid) ?? createdFallback(parent, uid);
+  const existingStats = lstatSync(defaultDir, { throwIfNoEntry: false });
+  if (existingStats === undefined || isOwnedPrivateDir(existingStats)) return defaultDir;
+  const fallbackDir = existingFallback(parent, uid) ?? createdFallback(parent, uid);
   // `ensureRunDir` reports the error of the usual one.
-  if (other === undefined) return defaultDir;
+  if (fallbackDir === undefined) return defaultDir;
   warnOnce(
-    `run directory ${defaultDir} is not usable (${whyNotOwn(occupied)}), using ${other}; set --runDir to choose another one`,
+    `run directory ${defaultDir} is not usable (${foreignOwnerReason(existingStats)}), using ${fallbackDir}; set --runDir to choose another one`,
   );
-  return other;
+  return fallbackDir;
 }
 
 /** If several programs create a directory at the same time, all of them use the first by name. */
@@ -83,18 +83,18 @@ function existingFallback(parent: string, uid: number): string | undefined {
     });
 }
 
-const warned = new Set<string>();
+const reportedWarnings = new Set<string>();
 
 function warnOnce(message: string): void {
-  if (warned.has(message)) return;
-  warned.add(message);
+  if (reportedWarnings.has(message)) return;
+  reportedWarnings.add(message);
   process.emitWarning(message);
 }
 
 /** @throws ChartpilotError FILE_UNREADABLE if it cannot be used */
 export function ensureRunDir(runDir: string): void {
   try {
-    makeFolder(runDir, 0o700);
+    ensureDirectory(runDir, 0o700);
     // The owner and mode of a directory that the user named are not checked.
     if (basename(runDir) === `chartpilot-${currentUid()}`) requireOwnDirectory(runDir);
   } catch (error) {
@@ -109,7 +109,7 @@ export function ensureRunDir(runDir: string): void {
 /** @throws Error with the reason if the path is not a directory of this user, or other users may write to it */
 export function requireOwnDirectory(path: string): void {
   const stats = lstatSync(path);
-  if (!isOwnedPrivateDir(stats)) throw new Error(whyNotOwn(stats));
+  if (!isOwnedPrivateDir(stats)) throw new Error(foreignOwnerReason(stats));
 }
 
 /** True only for a directory that only this user may write. The status must not follow a link. */
@@ -117,7 +117,7 @@ export function isOwnedPrivateDir(stats: Stats): boolean {
   return stats.isDirectory() && stats.uid === currentUid() && (stats.mode & writableByOthers) === 0;
 }
 
-function whyNotOwn(stats: Stats): string {
+function foreignOwnerReason(stats: Stats): string {
   if (!stats.isDirectory()) return 'not a directory';
   if (stats.uid !== currentUid()) return `owner must be uid ${currentUid()}, got uid ${stats.uid}`;
   return 'other users may write to it';

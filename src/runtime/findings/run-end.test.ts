@@ -15,7 +15,7 @@ const end = (output: unknown, actor = 'agent'): TraceBody => ({ kind: 'stop', ac
 /** The sentence for records with one second between them. */
 function sentenceOf(...bodies: readonly TraceBody[]): string | undefined {
   const ending = new RunEnd('agent');
-  for (const [i, body] of bodies.entries()) ending.take({ seq: i + 1, t: i * 1_000, ...body } as TraceRecord);
+  for (const [i, body] of bodies.entries()) ending.addRecord({ seq: i + 1, t: i * 1_000, ...body } as TraceRecord);
   return ending.sentence;
 }
 

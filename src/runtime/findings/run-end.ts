@@ -1,23 +1,23 @@
 /** The page, `chartpilot trace --summary` and the last line of an agent's log share these sentences. */
 import type { TracedEvent, TraceRecord } from '../trace/trace.ts';
-import { count, span, text } from './words.ts';
+import { count, durationText, text } from './words.ts';
 
 const endingSignals: ReadonlySet<unknown> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
-export const endOrders = ['quit.requested', 'signal.received'] as const;
+export const stopRequestTypes = ['quit.requested', 'signal.received'] as const;
 
 export function isEndOrder({ type, signal }: TracedEvent): boolean {
   return type === 'quit.requested' || (type === 'signal.received' && endingSignals.has(signal));
 }
 
 /** An epoch that had been live did not fail to start. */
-export function failedStart({ event, to }: TraceRecord & { kind: 'event' }): string | undefined {
+export function failedStartReason({ event, to }: TraceRecord & { kind: 'event' }): string | undefined {
   if (event.type !== 'epoch.failed' || to !== 'supervisor') return undefined;
   if (event.during === 'serving' || event.during === 'draining') return undefined;
   return `${text(event.during)}: ${text(event.reason)}`;
 }
 
-export function troubleOf(output: unknown): readonly string[] {
+export function errorTextsOf(output: unknown): readonly string[] {
   const troubleLines =
     typeof output === 'object' && output !== null ? (output as { trouble?: unknown }).trouble : undefined;
   return Array.isArray(troubleLines) ? troubleLines.map((line) => text(line)) : [];
@@ -25,15 +25,15 @@ export function troubleOf(output: unknown): readonly string[] {
 
 export function orderedEndSentence(ms: number, order: TracedEvent): string {
   const orderText = order.type === 'signal.received' ? text(order.signal) : 'POST /quitquitquit';
-  return `exited ${span(ms)} after ${orderText}`;
+  return `exited ${durationText(ms)} after ${orderText}`;
 }
 
-export function errorEndSentence([reason = text(undefined), ...furtherReasons]: readonly string[]): string {
-  return `exited with an error: ${reason}${furtherReasons.length === 0 ? '' : ` (and ${furtherReasons.length} more)`}`;
+export function errorEndSentence([reason = text(undefined), ...otherReasons]: readonly string[]): string {
+  return `exited with an error: ${reason}${otherReasons.length === 0 ? '' : ` (and ${otherReasons.length} more)`}`;
 }
 
-export function retriesExhaustedSentence(tries: number, reason: string): string {
-  return `retries exhausted after ${count(tries, 'attempt')}; last failure while ${reason}`;
+export function retriesExhaustedSentence(attempts: number, reason: string): string {
+  return `retries exhausted after ${count(attempts, 'attempt')}; last failure while ${reason}`;
 }
 
 /** Whether the supervisor ended because it could not keep Envoy running. Other errors of the agent can follow a failed start, too. */
@@ -43,7 +43,7 @@ export function isRetriesExhausted({ actor, output }: TraceRecord & { kind: 'sto
 
 export class RunEnd {
   readonly #root: string;
-  #stopOrder: (TraceRecord & { kind: 'event' }) | undefined;
+  #stopRequest: (TraceRecord & { kind: 'event' }) | undefined;
   #failures = 0;
   #isRetriesExhausted = false;
   #reason = '';
@@ -63,10 +63,10 @@ export class RunEnd {
     return this.#isFailure;
   }
 
-  take(record: TraceRecord): void {
+  addRecord(record: TraceRecord): void {
     if (record.kind === 'event') {
-      if (isEndOrder(record.event)) this.#stopOrder ??= record;
-      const failedRecord = failedStart(record);
+      if (isEndOrder(record.event)) this.#stopRequest ??= record;
+      const failedRecord = failedStartReason(record);
       if (failedRecord !== undefined) {
         this.#failures++;
         this.#reason = failedRecord;
@@ -80,12 +80,14 @@ export class RunEnd {
   }
 
   #endSentence({ status, output, error, t }: TraceRecord & { kind: 'stop' }): string | undefined {
-    const troubleLines = troubleOf(output);
+    const troubleLines = errorTextsOf(output);
     if (status === 'error' || troubleLines.length > 0) {
       this.#isFailure = true;
       if (this.#isRetriesExhausted && this.#failures > 0) return retriesExhaustedSentence(this.#failures, this.#reason);
       return errorEndSentence(troubleLines.length > 0 ? troubleLines : [text(error)]);
     }
-    return this.#stopOrder === undefined ? undefined : orderedEndSentence(t - this.#stopOrder.t, this.#stopOrder.event);
+    return this.#stopRequest === undefined
+      ? undefined
+      : orderedEndSentence(t - this.#stopRequest.t, this.#stopRequest.event);
   }
 }

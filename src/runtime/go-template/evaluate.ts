@@ -3,7 +3,7 @@ import type { TemplateFunction } from './functions.ts';
 import type { BranchNode, CommandNode, Node, OperandNode, PipeNode, TemplateSet } from './nodes.ts';
 import { mainTemplate } from './parser.ts';
 import { FunctionError, type Position, TemplateError } from './template-error.ts';
-import { GoMap, GoStruct, type GoValue, isList, isTrue, typeName } from './values.ts';
+import { GoMap, GoStruct, type GoValue, isList, isTruthy, typeName } from './values.ts';
 
 /** Maximum characters of the output; a bootstrap has some kilobytes. */
 const maxOutput = 4 * 1024 * 1024;
@@ -21,11 +21,11 @@ interface Variable {
   value: GoValue;
 }
 
-type Interruption = 'break' | 'continue' | undefined;
+type LoopInterruption = 'break' | 'continue' | undefined;
 
 /** No value from an earlier command of the pipeline, as opposed to a nil value. */
-const none = Symbol('none');
-type Final = GoValue | typeof none;
+const noFinalValue = Symbol('none');
+type FinalArgument = GoValue | typeof noFinalValue;
 
 export class Execution {
   readonly #templates: TemplateSet;
@@ -46,7 +46,7 @@ export class Execution {
   /** @throws TemplateError */
   run(data: GoValue): string {
     this.#variables = [{ name: '$', value: data }];
-    this.#walk(data, this.#templates.get(mainTemplate) ?? []);
+    this.#executeNodes(data, this.#templates.get(mainTemplate) ?? []);
     return this.#output.join('');
   }
 
@@ -56,23 +56,27 @@ export class Execution {
     this.#output.push(text);
   }
 
-  #step(position: Position): void {
+  #countStep(position: Position): void {
     if (++this.#steps > maxSteps) throw new TemplateError(position, `more than ${maxSteps} steps`);
   }
 
   /** Lists may contain one another many times, so counting stops at the limit. */
-  #handle(values: readonly GoValue[], position: Position): void {
-    const pending = [...values];
-    for (let value = pending.pop(); pending.length > 0 || value !== undefined; value = pending.pop()) {
+  #checkValues(values: readonly GoValue[], position: Position): void {
+    const pendingValues = [...values];
+    for (
+      let value = pendingValues.pop();
+      pendingValues.length > 0 || value !== undefined;
+      value = pendingValues.pop()
+    ) {
       this.#handledCount += typeof value === 'string' ? value.length + 1 : 1;
       if (this.#handledCount > maxHandled)
         throw new TemplateError(position, `functions handle more than ${maxHandled} characters`);
-      if (isList(value)) for (const item of value) pending.push(item);
-      else if (value instanceof GoMap) for (const item of value.values()) pending.push(item);
+      if (isList(value)) for (const item of value) pendingValues.push(item);
+      else if (value instanceof GoMap) for (const item of value.values()) pendingValues.push(item);
     }
   }
 
-  #walk(dot: GoValue, nodes: readonly Node[]): Interruption {
+  #executeNodes(dot: GoValue, nodes: readonly Node[]): LoopInterruption {
     let position: Position = { line: 1, column: 1 };
     for (const node of nodes) {
       if (node.is === 'text') {
@@ -80,77 +84,77 @@ export class Execution {
         continue;
       }
       position = node;
-      this.#step(node);
+      this.#countStep(node);
       const interruption = this.#execute(dot, node);
       if (interruption !== undefined) return interruption;
     }
     return undefined;
   }
 
-  #execute(dot: GoValue, node: Exclude<Node, { is: 'text' }>): Interruption {
+  #execute(dot: GoValue, node: Exclude<Node, { is: 'text' }>): LoopInterruption {
     switch (node.is) {
       case 'action': {
-        const value = this.#pipeline(dot, node.pipe);
+        const value = this.#evaluatePipeline(dot, node.pipe);
         if (node.pipe.variables.length === 0) this.#write(value === undefined ? '<no value>' : sprint([value]), node);
         return undefined;
       }
       case 'template':
-        this.#call(dot, node);
+        this.#executeTemplate(dot, node);
         return undefined;
       case 'break':
       case 'continue':
         return node.is;
       case 'range':
-        return this.#runInScope(() => this.#range(dot, node));
+        return this.#runInScope(() => this.#executeRange(dot, node));
       default:
         return this.#runInScope(() => {
-          const value = this.#condition(dot, node.pipe);
-          const inner = node.is === 'with' && isTrue(value) ? value : dot;
-          return this.#walk(inner, isTrue(value) ? node.then : node.otherwise);
+          const value = this.#evaluateCondition(dot, node.pipe);
+          const innerDot = node.is === 'with' && isTruthy(value) ? value : dot;
+          return this.#executeNodes(innerDot, isTruthy(value) ? node.then : node.otherwise);
         });
     }
   }
 
-  #condition(dot: GoValue, pipe: PipeNode): GoValue {
+  #evaluateCondition(dot: GoValue, pipe: PipeNode): GoValue {
     this.#isEvaluatingCondition = true;
-    const value = this.#pipeline(dot, pipe);
+    const value = this.#evaluatePipeline(dot, pipe);
     this.#isEvaluatingCondition = false;
     return value;
   }
 
-  #runInScope(task: () => Interruption): Interruption {
+  #runInScope(task: () => LoopInterruption): LoopInterruption {
     const scope = this.#variables.length;
     const interruption = task();
     this.#variables.length = scope;
     return interruption;
   }
 
-  #call(dot: GoValue, node: Node & { is: 'template' }): void {
+  #executeTemplate(dot: GoValue, node: Node & { is: 'template' }): void {
     const nodes = this.#templates.get(node.name);
     if (nodes === undefined) throw new TemplateError(node, `template ${JSON.stringify(node.name)} is not defined`);
     if (++this.#calls > maxCalls) throw new TemplateError(node, `more than ${maxCalls} templates call one another`);
-    const value = node.pipe === undefined ? undefined : this.#pipeline(dot, node.pipe);
+    const value = node.pipe === undefined ? undefined : this.#evaluatePipeline(dot, node.pipe);
     const variables = this.#variables;
     this.#variables = [{ name: '$', value }];
-    this.#walk(value, nodes);
+    this.#executeNodes(value, nodes);
     this.#variables = variables;
     this.#calls--;
   }
 
-  #range(dot: GoValue, node: BranchNode): Interruption {
-    const value = this.#pipeline(dot, node.pipe);
+  #executeRange(dot: GoValue, node: BranchNode): LoopInterruption {
+    const value = this.#evaluatePipeline(dot, node.pipe);
     const entries = this.#entries(value, node);
     const scope = this.#variables.length;
     let isEmpty = true;
     for (const [key, element] of entries) {
       isEmpty = false;
-      this.#step(node);
+      this.#countStep(node);
       this.#setLoopVariables(node.pipe, key, element);
-      const interruption = this.#walk(element, node.then);
+      const interruption = this.#executeNodes(element, node.then);
       this.#variables.length = scope;
       if (interruption === 'break') break;
     }
-    const interruption = isEmpty ? this.#walk(dot, node.otherwise) : undefined;
+    const interruption = isEmpty ? this.#executeNodes(dot, node.otherwise) : undefined;
     // As in Go, `break` in the `else` of a loop ends that loop, and `continue` belongs to the loop around it.
     return interruption === 'break' ? undefined : interruption;
   }
@@ -158,7 +162,7 @@ export class Execution {
   #entries(value: GoValue, { pipe }: BranchNode): Iterable<readonly [GoValue, GoValue]> {
     if (value === undefined || value === null) return [];
     if (isList(value)) return value.map((element, index) => [BigInt(index), element] as const);
-    if (value instanceof GoMap) return value.sorted();
+    if (value instanceof GoMap) return value.sortedEntries();
     if (typeof value === 'bigint') {
       if (pipe.variables.length > 1)
         throw new TemplateError(pipe, `can't use ${value} to iterate over more than one variable`);
@@ -178,11 +182,11 @@ export class Execution {
     }
   }
 
-  #pipeline(dot: GoValue, pipe: PipeNode): GoValue {
-    let value: Final = none;
+  #evaluatePipeline(dot: GoValue, pipe: PipeNode): GoValue {
+    let value: FinalArgument = noFinalValue;
     // A pipeline that results in nil has no value.
-    for (const command of pipe.commands) value = this.#command(dot, command, value) ?? undefined;
-    const result = value === none ? undefined : value;
+    for (const command of pipe.commands) value = this.#evaluateCommand(dot, command, value) ?? undefined;
+    const result = value === noFinalValue ? undefined : value;
     for (const name of pipe.variables) {
       if (pipe.assigns) this.#variable(name, pipe).value = result;
       else this.#variables.push({ name, value: result });
@@ -196,26 +200,27 @@ export class Execution {
     return variable;
   }
 
-  #command(dot: GoValue, { operands }: CommandNode, final: Final): GoValue {
-    const [first] = operands;
-    const hasArguments = operands.length > 1 || final !== none;
-    switch (first.is) {
+  #evaluateCommand(dot: GoValue, { operands }: CommandNode, final: FinalArgument): GoValue {
+    const [firstOperand] = operands;
+    const hasArguments = operands.length > 1 || final !== noFinalValue;
+    switch (firstOperand.is) {
       case 'function':
-        return this.#function(dot, first, operands.slice(1), final);
+        return this.#evaluateFunction(dot, firstOperand, operands.slice(1), final);
       case 'field':
       case 'chain':
-        return this.#operand(dot, first, hasArguments);
+        return this.#evaluateOperand(dot, firstOperand, hasArguments);
       case 'variable':
-        if (first.fields.length > 0) return this.#operand(dot, first, hasArguments);
+        if (firstOperand.fields.length > 0) return this.#evaluateOperand(dot, firstOperand, hasArguments);
         break;
       case 'nil':
-        throw new TemplateError(first, 'nil is not a command');
+        throw new TemplateError(firstOperand, 'nil is not a command');
     }
-    if (hasArguments) throw new TemplateError(first, `${nameOf(first)} is not a function and takes no arguments`);
-    return this.#operand(dot, first);
+    if (hasArguments)
+      throw new TemplateError(firstOperand, `${nameOf(firstOperand)} is not a function and takes no arguments`);
+    return this.#evaluateOperand(dot, firstOperand);
   }
 
-  #operand(dot: GoValue, operand: OperandNode, hasArguments = false): GoValue {
+  #evaluateOperand(dot: GoValue, operand: OperandNode, hasArguments = false): GoValue {
     switch (operand.is) {
       case 'dot':
         return dot;
@@ -224,23 +229,23 @@ export class Execution {
       case 'literal':
         return operand.value;
       case 'function':
-        return this.#function(dot, operand, [], none);
+        return this.#evaluateFunction(dot, operand, [], noFinalValue);
       case 'pipe':
-        return this.#pipeline(dot, operand);
+        return this.#evaluatePipeline(dot, operand);
       case 'field':
         return this.#fieldOf(dot, operand, hasArguments);
       case 'variable':
         return this.#fieldOf(this.#variable(operand.name, operand).value, operand, hasArguments);
       case 'chain':
-        return this.#fieldOf(this.#operand(dot, operand.of), operand, hasArguments);
+        return this.#fieldOf(this.#evaluateOperand(dot, operand.of), operand, hasArguments);
     }
   }
 
-  #fieldOf(receiver: GoValue, { fields, line, column }: WithFields, hasArguments: boolean): GoValue {
+  #fieldOf(receiver: GoValue, { fields, line, column }: FieldAccess, hasArguments: boolean): GoValue {
     let value = receiver;
     for (const [index, name] of fields.entries()) {
       if (value === undefined) return undefined;
-      const isCalled = hasArguments && index === fields.length - 1;
+      const isMethodCall = hasArguments && index === fields.length - 1;
       const position = { line, column };
       if (
         this.#isEvaluatingCondition &&
@@ -251,31 +256,31 @@ export class Execution {
         value.onUnknownInCondition(name, position);
         return undefined;
       }
-      value = field(value, name, isCalled, position);
+      value = readField(value, name, isMethodCall, position);
     }
     return value;
   }
 
-  #function(
+  #evaluateFunction(
     dot: GoValue,
     functionNode: OperandNode & { is: 'function' },
     operands: readonly OperandNode[],
-    final: Final,
+    final: FinalArgument,
   ): GoValue {
     const { name } = functionNode;
     const called = this.#functions.get(name)!;
-    const count = operands.length + (final === none ? 0 : 1);
+    const count = operands.length + (final === noFinalValue ? 0 : 1);
     checkCount(functionNode, called, count);
-    if (name === 'and' || name === 'or') return this.#shortCircuit(dot, name, operands, final);
-    const values = operands.map((operand) => this.#operand(dot, operand));
-    if (final !== none) values.push(final);
+    if (name === 'and' || name === 'or') return this.#evaluateShortCircuit(dot, name, operands, final);
+    const values = operands.map((operand) => this.#evaluateOperand(dot, operand));
+    if (final !== noFinalValue) values.push(final);
     if (called.takesText && typeof values[0] !== 'string') {
       throw new TemplateError(operands[0] ?? functionNode, `${name} needs a string, got ${typeName(values[0])}`);
     }
-    this.#handle(values, functionNode);
+    this.#checkValues(values, functionNode);
     try {
       const result = called.call(values);
-      this.#handle([result], functionNode);
+      this.#checkValues([result], functionNode);
       return result;
     } catch (error) {
       if (!(error instanceof FunctionError)) throw error;
@@ -283,13 +288,18 @@ export class Execution {
     }
   }
 
-  #shortCircuit(dot: GoValue, name: 'and' | 'or', operands: readonly OperandNode[], final: Final): GoValue {
+  #evaluateShortCircuit(
+    dot: GoValue,
+    name: 'and' | 'or',
+    operands: readonly OperandNode[],
+    final: FinalArgument,
+  ): GoValue {
     let value: GoValue;
     for (const operand of operands) {
-      value = this.#operand(dot, operand);
-      if (isTrue(value) === (name === 'or')) return value;
+      value = this.#evaluateOperand(dot, operand);
+      if (isTruthy(value) === (name === 'or')) return value;
     }
-    return final === none ? value : final;
+    return final === noFinalValue ? value : final;
   }
 }
 
@@ -306,13 +316,13 @@ function checkCount(
   );
 }
 
-interface WithFields extends Position {
+interface FieldAccess extends Position {
   readonly fields: readonly string[];
 }
 
-function field(value: GoValue, name: string, isCalled: boolean, position: Position): GoValue {
+function readField(value: GoValue, name: string, isMethodCall: boolean, position: Position): GoValue {
   if (value instanceof GoMap || (value instanceof GoStruct && value.fields.has(name))) {
-    if (isCalled) throw new TemplateError(position, `.${name} is not a function and takes no arguments`);
+    if (isMethodCall) throw new TemplateError(position, `.${name} is not a function and takes no arguments`);
     return value instanceof GoMap ? value.get(name) : value.fields.get(name);
   }
   if (value instanceof GoStruct)

@@ -32,28 +32,28 @@ export function formatInteger(value: bigint, verb: string, flags: Flags): string
   if (base === undefined) return undefined;
   const [radix, prefix] = base;
   const { precision, width = 0, minus, zero, sharp } = flags;
-  const sign = value < 0n ? '-' : flags.plus ? '+' : flags.space ? ' ' : '';
+  const signText = value < 0n ? '-' : flags.plus ? '+' : flags.space ? ' ' : '';
   if (precision === 0 && value === 0n) return pad('', { ...flags, zero: false });
   let digits = (value < 0n ? -value : value).toString(radix);
   if (verb === 'X') digits = digits.toUpperCase();
-  const zeroWidth = zero && !minus && width > 0 ? width - sign.length : 0;
+  const zeroWidth = zero && !minus && width > 0 ? width - signText.length : 0;
   digits = digits.padStart(precision ?? zeroWidth, '0');
   // The leading zero of an octal number is one of its digits.
   const prefixed =
     verb === 'O' || (sharp && prefix !== '' && !(verb === 'o' && digits.startsWith('0'))) ? prefix + digits : digits;
-  return pad(sign + prefixed, { ...flags, zero: false });
+  return pad(signText + prefixed, { ...flags, zero: false });
 }
 
 function formatCharacter(value: bigint, verb: 'c' | 'q' | 'U', flags: Flags): string {
-  const isPoint = value >= 0n && value <= 0x10ffffn && !(value >= 0xd800n && value <= 0xdfffn);
-  const character = isPoint ? String.fromCodePoint(Number(value)) : '\ufffd';
+  const isCodePoint = value >= 0n && value <= 0x10ffffn && !(value >= 0xd800n && value <= 0xdfffn);
+  const character = isCodePoint ? String.fromCodePoint(Number(value)) : '\ufffd';
   if (verb === 'c') return pad(character, flags);
   if (verb === 'q') return pad(quoteCharacter(character, flags), flags);
   const code = BigInt.asUintN(64, value)
     .toString(16)
     .toUpperCase()
     .padStart(Math.max(4, flags.precision ?? 4), '0');
-  const characterText = flags.sharp && isPoint && isPrintable(character) ? ` '${character}'` : '';
+  const characterText = flags.sharp && isCodePoint && isPrintable(character) ? ` '${character}'` : '';
   return pad(`U+${code}${characterText}`, { ...flags, zero: false });
 }
 
@@ -61,74 +61,75 @@ export function formatFloat(value: number, verb: string, flags: Flags): string |
   const digits = floatDigits(Math.abs(value), verb, flags);
   if (digits === undefined) return undefined;
   const isNegative = value < 0 || Object.is(value, -0);
-  const sign = isNegative ? '-' : flags.plus ? '+' : flags.space ? ' ' : '';
-  if (Number.isNaN(value)) return pad(`${sign}NaN`, { ...flags, zero: false });
-  if (!Number.isFinite(value)) return pad(`${sign || '+'}Inf`, { ...flags, zero: false });
-  const shownDigits = flags.sharp ? withPoint(digits, verb, flags.precision) : digits;
+  const signText = isNegative ? '-' : flags.plus ? '+' : flags.space ? ' ' : '';
+  if (Number.isNaN(value)) return pad(`${signText}NaN`, { ...flags, zero: false });
+  if (!Number.isFinite(value)) return pad(`${signText || '+'}Inf`, { ...flags, zero: false });
+  const displayedDigits = flags.sharp ? withPoint(digits, verb, flags.precision) : digits;
   if (flags.zero && !flags.minus && flags.width !== undefined)
-    return sign + shownDigits.padStart(flags.width - sign.length, '0');
-  return pad(sign + shownDigits, { ...flags, zero: false });
+    return signText + displayedDigits.padStart(flags.width - signText.length, '0');
+  return pad(signText + displayedDigits, { ...flags, zero: false });
 }
 
 function floatDigits(magnitude: number, verb: string, { precision }: Flags): string | undefined {
   if ('xXb'.includes(verb)) throw new FunctionError(`%${verb} of a float64 is not supported`);
   if (!'vgGeEfF'.includes(verb)) return undefined;
   if (!Number.isFinite(magnitude)) return '';
-  const lower = verb.toLowerCase();
+  const lowerVerb = verb.toLowerCase();
   const text =
-    lower === 'e'
-      ? exponential(magnitude, precision ?? 6)
-      : lower === 'f'
-        ? fixed(magnitude, precision ?? 6)
-        : general(magnitude, precision);
+    lowerVerb === 'e'
+      ? formatExponential(magnitude, precision ?? 6)
+      : lowerVerb === 'f'
+        ? formatFixed(magnitude, precision ?? 6)
+        : formatGeneral(magnitude, precision);
   return verb === 'E' || verb === 'G' ? text.toUpperCase() : text;
 }
 
 /** Flag `#`: always writes a decimal point, and keeps the trailing zeros of `%g`. */
 function withPoint(text: string, verb: string, precision: number | undefined): string {
   const [, digits = '', power = ''] = /^([^eE]*)(.*)$/.exec(text)!;
-  const pointed = digits.includes('.') ? digits : `${digits}.`;
-  if (!'vgG'.includes(verb)) return pointed + power;
-  const significant = digits === '0' ? 1 : digits.replace('.', '').replace(/^0+/, '').length;
-  return pointed + '0'.repeat(Math.max(0, (precision ?? 6) - significant)) + power;
+  const digitsWithPoint = digits.includes('.') ? digits : `${digits}.`;
+  if (!'vgG'.includes(verb)) return digitsWithPoint + power;
+  const significantCount = digits === '0' ? 1 : digits.replace('.', '').replace(/^0+/, '').length;
+  return digitsWithPoint + '0'.repeat(Math.max(0, (precision ?? 6) - significantCount)) + power;
 }
 
 const maxPlainExponent = 6;
 
 /** `%g`: the shortest text that parses to the same number, or with the specified precision in significant digits. */
-function general(magnitude: number, precision: number | undefined): string {
+function formatGeneral(magnitude: number, precision: number | undefined): string {
   const digits = precision === undefined ? undefined : Math.min(Math.max(precision, 1), maxPrecision);
-  const text = digits === undefined ? magnitude.toExponential() : exponential(magnitude, digits - 1);
+  const text = digits === undefined ? magnitude.toExponential() : formatExponential(magnitude, digits - 1);
   const [mantissa = '', power = ''] = text.split('e');
   const exponent = Number(power);
-  const significant = mantissa.replace('.', '').replace(/0+$/, '') || '0';
-  const isIntegral = significant.length >= exponent + 1;
-  const limit = digits === undefined ? maxPlainExponent : isIntegral ? Math.min(digits, significant.length) : digits;
+  const significantDigits = mantissa.replace('.', '').replace(/0+$/, '') || '0';
+  const isIntegral = significantDigits.length >= exponent + 1;
+  const limit =
+    digits === undefined ? maxPlainExponent : isIntegral ? Math.min(digits, significantDigits.length) : digits;
   if (exponent < -4 || exponent >= limit) {
-    const fractionDigits = significant.slice(1);
-    return `${significant[0]}${fractionDigits === '' ? '' : `.${fractionDigits}`}e${signedPower(exponent)}`;
+    const fractionDigits = significantDigits.slice(1);
+    return `${significantDigits[0]}${fractionDigits === '' ? '' : `.${fractionDigits}`}e${exponentText(exponent)}`;
   }
-  if (exponent < 0) return `0.${'0'.repeat(-exponent - 1)}${significant}`;
-  const integerDigits = significant.slice(0, exponent + 1).padEnd(exponent + 1, '0');
-  const fraction = significant.slice(exponent + 1);
+  if (exponent < 0) return `0.${'0'.repeat(-exponent - 1)}${significantDigits}`;
+  const integerDigits = significantDigits.slice(0, exponent + 1).padEnd(exponent + 1, '0');
+  const fraction = significantDigits.slice(exponent + 1);
   return fraction === '' ? integerDigits : `${integerDigits}.${fraction}`;
 }
 
-function exponential(magnitude: number, precision: number): string {
+function formatExponential(magnitude: number, precision: number): string {
   const decimals = Math.min(precision, maxPrecision);
   let exponent = Number(magnitude.toExponential().split('e')[1]);
-  let digits = scaled(magnitude, decimals - exponent).toString();
+  let digits = scaleToInteger(magnitude, decimals - exponent).toString();
   if (digits.length > decimals + 1) {
     exponent++;
     digits = digits.slice(0, -1);
   }
   const paddedDigits = digits.padEnd(decimals + 1, '0');
-  return `${paddedDigits[0]}${decimals > 0 ? `.${paddedDigits.slice(1)}` : ''}e${signedPower(exponent)}`;
+  return `${paddedDigits[0]}${decimals > 0 ? `.${paddedDigits.slice(1)}` : ''}e${exponentText(exponent)}`;
 }
 
-function fixed(magnitude: number, precision: number): string {
+function formatFixed(magnitude: number, precision: number): string {
   const decimals = Math.min(precision, maxPrecision);
-  const digits = scaled(magnitude, decimals)
+  const digits = scaleToInteger(magnitude, decimals)
     .toString()
     .padStart(decimals + 1, '0');
   return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
@@ -138,14 +139,14 @@ function fixed(magnitude: number, precision: number): string {
 const maxPrecision = 1_100;
 
 /** The number times a power of ten, computed exactly and rounded half to even as in Go. */
-function scaled(magnitude: number, power: number): bigint {
+function scaleToInteger(magnitude: number, power: number): bigint {
   const bits = new DataView(new ArrayBuffer(8));
   bits.setFloat64(0, magnitude);
-  const raw = bits.getBigUint64(0);
-  const biased = raw >> 52n;
-  const fraction = raw & ((1n << 52n) - 1n);
-  const shift = (biased === 0n ? 1n : biased) - 1075n;
-  let numerator = biased === 0n ? fraction : fraction | (1n << 52n);
+  const rawBits = bits.getBigUint64(0);
+  const biasedExponent = rawBits >> 52n;
+  const fraction = rawBits & ((1n << 52n) - 1n);
+  const shift = (biasedExponent === 0n ? 1n : biasedExponent) - 1075n;
+  let numerator = biasedExponent === 0n ? fraction : fraction | (1n << 52n);
   let denominator = 1n;
   if (shift > 0n) numerator <<= shift;
   else denominator <<= -shift;
@@ -153,11 +154,11 @@ function scaled(magnitude: number, power: number): bigint {
   else denominator *= 10n ** BigInt(-power);
   const quotient = numerator / denominator;
   const doubledRemainder = (numerator % denominator) * 2n;
-  const roundsUp = doubledRemainder > denominator || (doubledRemainder === denominator && quotient % 2n === 1n);
-  return roundsUp ? quotient + 1n : quotient;
+  const shouldRoundUp = doubledRemainder > denominator || (doubledRemainder === denominator && quotient % 2n === 1n);
+  return shouldRoundUp ? quotient + 1n : quotient;
 }
 
-function signedPower(exponent: number): string {
+function exponentText(exponent: number): string {
   return `${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
 }
 
@@ -175,12 +176,12 @@ function quoteCharacter(character: string, { plus }: Flags): string {
   return `'${escapeCharacter(character, "'", plus === true)}'`;
 }
 
-function escapeCharacter(character: string, quoteSign: string, onlyAscii: boolean): string {
+function escapeCharacter(character: string, quoteSign: string, escapesNonAscii: boolean): string {
   if (character === quoteSign) return `\\${character}`;
   const simpleEscape = quotedSigns[character];
   if (simpleEscape !== undefined) return simpleEscape;
   const code = character.codePointAt(0)!;
-  if (isPrintable(character) && !(onlyAscii && code > 126)) return character;
+  if (isPrintable(character) && !(escapesNonAscii && code > 126)) return character;
   if (code < 0x20 || code === 0x7f) return `\\x${code.toString(16).padStart(2, '0')}`;
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
 }

@@ -6,8 +6,8 @@ export function sprint(values: readonly GoValue[]): string {
   return values
     .map((value, index) => {
       const previous = values[index - 1];
-      const spaced = index > 0 && typeof value !== 'string' && typeof previous !== 'string';
-      return (spaced ? ' ' : '') + formatValue(value, 'v', noFlags);
+      const needsSpace = index > 0 && typeof value !== 'string' && typeof previous !== 'string';
+      return (needsSpace ? ' ' : '') + formatValue(value, 'v', noFlags);
     })
     .join('');
 }
@@ -30,7 +30,7 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
     const [flagText = '', widthIndex, width, precisionIndex, precision, index, verb = ''] = groups;
     const flags: Flags = flagsOf(flagText);
     let problems = '';
-    reader.isGood = true;
+    reader.isIndexValid = true;
     reader.select(widthIndex);
     if (width === '*') {
       const argWidth = reader.nextInteger();
@@ -38,11 +38,11 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
       else if (argWidth < 0) Object.assign(flags, { width: -argWidth, minus: true, zero: false });
       else flags.width = argWidth;
     } else if (width !== undefined) {
-      if (widthIndex !== undefined) reader.isGood = false;
+      if (widthIndex !== undefined) reader.isIndexValid = false;
       flags.width = Number(width) > maxWidth ? undefined : Number(width);
     }
     if (precision !== undefined) {
-      if (widthIndex !== undefined && width === undefined) reader.isGood = false;
+      if (widthIndex !== undefined && width === undefined) reader.isIndexValid = false;
       reader.select(precisionIndex);
       if (precision === '*') {
         const argPrecision = reader.nextInteger();
@@ -51,36 +51,36 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
       } else flags.precision = Number(precision) > maxWidth ? undefined : Number(precision);
     }
     reader.select(index);
-    const formatted = problems + directed(verb, flags, reader);
-    length += formatted.length;
+    const formattedValue = problems + formatDirective(verb, flags, reader);
+    length += formattedValue.length;
     if (length > maxFormatted) throw new FunctionError(`the result has more than ${maxFormatted} characters`);
-    return formatted;
+    return formattedValue;
   });
-  return text + reader.rest();
+  return text + reader.formatUnused();
 }
 
-function directed(verb: string, flags: Flags, reader: ArgumentReader): string {
+function formatDirective(verb: string, flags: Flags, reader: ArgumentReader): string {
   if (verb === '') return '%!(NOVERB)';
   if (verb === '%') return '%';
-  if (!reader.isGood) return `%!${verb}(BADINDEX)`;
+  if (!reader.isIndexValid) return `%!${verb}(BADINDEX)`;
   if (!reader.hasNext()) return `%!${verb}(MISSING)`;
   const { plus, sharp, ...otherFlags } = flags;
   const effectiveFlags: Flags =
     verb === 'v' ? { ...otherFlags, names: plus === true, goSyntax: sharp === true } : flags;
-  return formatValue(reader.next(), verb, effectiveFlags);
+  return formatValue(reader.takeNext(), verb, effectiveFlags);
 }
 
 function flagsOf(text: string): Flags {
   const minus = text.includes('-');
-  const hasFlag = (sign: string): boolean => text.includes(sign);
+  const hasFlag = (flag: string): boolean => text.includes(flag);
   return { minus, plus: hasFlag('+'), sharp: hasFlag('#'), space: hasFlag(' '), zero: hasFlag('0') };
 }
 
 class ArgumentReader {
   readonly #args: readonly GoValue[];
   #offset = 0;
-  #isReordered = false;
-  isGood = true;
+  #usesExplicitIndexes = false;
+  isIndexValid = true;
 
   constructor(args: readonly GoValue[]) {
     this.#args = args;
@@ -89,9 +89,9 @@ class ArgumentReader {
   /** `[2]` selects the second argument. */
   select(index: string | undefined): void {
     if (index === undefined) return;
-    this.#isReordered = true;
+    this.#usesExplicitIndexes = true;
     const number = /^\[(\d+)\]$/.exec(index)?.[1];
-    if (number === undefined || Number(number) < 1 || Number(number) > this.#args.length) this.isGood = false;
+    if (number === undefined || Number(number) < 1 || Number(number) > this.#args.length) this.isIndexValid = false;
     else this.#offset = Number(number) - 1;
   }
 
@@ -99,18 +99,18 @@ class ArgumentReader {
     return this.#offset < this.#args.length;
   }
 
-  next(): GoValue {
+  takeNext(): GoValue {
     return this.#args[this.#offset++];
   }
 
   nextInteger(): number | undefined {
-    const value = this.next();
+    const value = this.takeNext();
     const isValidWidth = typeof value === 'bigint' && value >= -maxWidth && value <= maxWidth;
     return isValidWidth ? Number(value) : undefined;
   }
 
-  rest(): string {
-    if (this.#isReordered || !this.hasNext()) return '';
+  formatUnused(): string {
+    if (this.#usesExplicitIndexes || !this.hasNext()) return '';
     const extraTexts = this.#args.slice(this.#offset).map((value) => {
       if (value === undefined || value === null) return '<nil>';
       return `${typeName(value)}=${formatValue(value, 'v', noFlags)}`;
@@ -125,24 +125,24 @@ function formatValue(value: GoValue, verb: string, flags: Flags): string {
   if (flags.goSyntax) return goSyntax(value);
   switch (typeof value) {
     case 'boolean':
-      return verb === 't' || verb === 'v' ? pad(String(value), flags) : badVerb(value, verb, flags);
+      return verb === 't' || verb === 'v' ? pad(String(value), flags) : formatBadVerb(value, verb, flags);
     case 'bigint':
-      return formatInteger(value, verb, flags) ?? badVerb(value, verb, flags);
+      return formatInteger(value, verb, flags) ?? formatBadVerb(value, verb, flags);
     case 'number':
-      return formatFloat(value, verb, flags) ?? badVerb(value, verb, flags);
+      return formatFloat(value, verb, flags) ?? formatBadVerb(value, verb, flags);
     case 'string':
-      return formatText(value, verb, flags) ?? badVerb(value, verb, flags);
+      return formatText(value, verb, flags) ?? formatBadVerb(value, verb, flags);
     default:
-      return compound(value, verb, flags);
+      return formatCompound(value, verb, flags);
   }
 }
 
-function compound(value: GoValue, verb: string, flags: Flags): string {
+function formatCompound(value: GoValue, verb: string, flags: Flags): string {
   const formatElement = (element: GoValue): string =>
     element === undefined || element === null ? '<nil>' : formatValue(element, verb, flags);
   if (isList(value)) return `[${value.map(formatElement).join(' ')}]`;
   if (value instanceof GoMap) {
-    const entries = value.sorted().map(([key, element]) => `${formatElement(key)}:${formatElement(element)}`);
+    const entries = value.sortedEntries().map(([key, element]) => `${formatElement(key)}:${formatElement(element)}`);
     return `map[${entries.join(' ')}]`;
   }
   if (value instanceof GoStruct) {
@@ -154,27 +154,27 @@ function compound(value: GoValue, verb: string, flags: Flags): string {
   return verb === 'v' ? pad('<nil>', flags) : `%!${verb}(<nil>)`;
 }
 
-function badVerb(value: GoValue, verb: string, flags: Flags): string {
+function formatBadVerb(value: GoValue, verb: string, flags: Flags): string {
   return `%!${verb}(${typeName(value)}=${formatValue(value, 'v', flags)})`;
 }
 
 function formatText(value: string, verb: string, flags: Flags): string | undefined {
-  const truncated = flags.precision === undefined ? value : [...value].slice(0, flags.precision).join('');
+  const truncatedText = flags.precision === undefined ? value : [...value].slice(0, flags.precision).join('');
   switch (verb) {
     case 's':
     case 'v':
-      return pad(truncated, flags);
+      return pad(truncatedText, flags);
     case 'q':
-      return pad(quote(truncated, flags), flags);
+      return pad(quote(truncatedText, flags), flags);
     case 'x':
     case 'X':
-      return pad(hexadecimal(value, verb, flags), flags);
+      return pad(formatHexadecimal(value, verb, flags), flags);
     default:
       return undefined;
   }
 }
 
-function hexadecimal(value: string, verb: string, { precision, space, sharp }: Flags): string {
+function formatHexadecimal(value: string, verb: string, { precision, space, sharp }: Flags): string {
   const bytes = [...Buffer.from(value).subarray(0, precision)].map((byte) => byte.toString(16).padStart(2, '0'));
   const prefix = sharp ? '0x' : '';
   const text = space ? bytes.map((byte) => prefix + byte).join(' ') : (bytes.length > 0 ? prefix : '') + bytes.join('');
@@ -185,18 +185,20 @@ function hexadecimal(value: string, verb: string, { precision, space, sharp }: F
 function goSyntax(value: GoValue): string {
   if (value === undefined || value === null) return '<nil>';
   if (typeof value === 'string') return quote(value, noFlags);
-  if (isList(value)) return `[]interface {}{${value.map(innerSyntax).join(', ')}}`;
+  if (isList(value)) return `[]interface {}{${value.map(formatInnerGoSyntax).join(', ')}}`;
   if (value instanceof GoMap) {
-    const entries = value.sorted().map(([key, element]) => `${quote(key, noFlags)}:${innerSyntax(element)}`);
+    const entries = value
+      .sortedEntries()
+      .map(([key, element]) => `${quote(key, noFlags)}:${formatInnerGoSyntax(element)}`);
     return `map[string]interface {}{${entries.join(', ')}}`;
   }
   if (value instanceof GoStruct) {
-    const fields = [...value.fields].map(([name, element]) => `${name}:${innerSyntax(element)}`);
+    const fields = [...value.fields].map(([name, element]) => `${name}:${formatInnerGoSyntax(element)}`);
     return `${value.typeName}{${fields.join(', ')}}`;
   }
   return formatValue(value, 'v', noFlags);
 }
 
-function innerSyntax(value: GoValue): string {
+function formatInnerGoSyntax(value: GoValue): string {
   return value === undefined || value === null ? 'interface {}(nil)' : goSyntax(value);
 }

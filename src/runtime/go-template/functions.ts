@@ -2,7 +2,7 @@
 import { sprint, sprintf, sprintln } from './format.ts';
 import { isPrintable } from './format-scalars.ts';
 import { FunctionError } from './template-error.ts';
-import { compareText, GoMap, GoStruct, type GoValue, isList, isTrue, typeName } from './values.ts';
+import { compareText, GoMap, GoStruct, type GoValue, isList, isTruthy, typeName } from './values.ts';
 
 export interface TemplateFunction {
   readonly min: number;
@@ -13,43 +13,44 @@ export interface TemplateFunction {
 }
 
 export const goFunctions: ReadonlyMap<string, TemplateFunction> = new Map<string, TemplateFunction>([
-  ['and', { min: 1, call: (args) => args.find((arg) => !isTrue(arg)) ?? args.at(-1) }],
-  ['or', { min: 1, call: (args) => args.find(isTrue) ?? args.at(-1) }],
-  ['not', { min: 1, max: 1, call: ([value]) => !isTrue(value) }],
+  ['and', { min: 1, call: (args) => args.find((arg) => !isTruthy(arg)) ?? args.at(-1) }],
+  ['or', { min: 1, call: (args) => args.find(isTruthy) ?? args.at(-1) }],
+  ['not', { min: 1, max: 1, call: ([value]) => !isTruthy(value) }],
   ['eq', { min: 1, call: ([value, ...candidates]) => equalsAny(value, candidates) }],
   ['ne', { min: 2, max: 2, call: ([a, b]) => !equalsAny(a, [b]) }],
-  ['lt', { min: 2, max: 2, call: ([a, b]) => isLess(a, b) }],
-  ['le', { min: 2, max: 2, call: ([a, b]) => isLess(a, b) || equalsAny(a, [b]) }],
-  ['gt', { min: 2, max: 2, call: ([a, b]) => !(isLess(a, b) || equalsAny(a, [b])) }],
-  ['ge', { min: 2, max: 2, call: ([a, b]) => !isLess(a, b) }],
+  ['lt', { min: 2, max: 2, call: ([a, b]) => isLessThan(a, b) }],
+  ['le', { min: 2, max: 2, call: ([a, b]) => isLessThan(a, b) || equalsAny(a, [b]) }],
+  ['gt', { min: 2, max: 2, call: ([a, b]) => !(isLessThan(a, b) || equalsAny(a, [b])) }],
+  ['ge', { min: 2, max: 2, call: ([a, b]) => !isLessThan(a, b) }],
   ['len', { min: 1, max: 1, call: ([value]) => length(value) }],
   ['index', { min: 1, call: ([item, ...indexes]) => index(item, indexes) }],
   ['slice', { min: 1, call: ([item, ...indexes]) => slice(item, indexes) }],
   ['print', { min: 0, call: sprint }],
   ['println', { min: 0, call: sprintln }],
   ['printf', { min: 1, takesText: true, call: ([format, ...args]) => sprintf(format as string, args) }],
-  ['html', { min: 0, call: (args) => asText(args).replace(/[&<>"'\0]/g, (sign) => htmlEscapes[sign]!) }],
-  ['js', { min: 0, call: (args) => asText(args).replace(/./gsu, scriptEscape) }],
-  ['urlquery', { min: 0, call: (args) => queryEscape(asText(args)) }],
+  ['html', { min: 0, call: (args) => formatAsText(args).replace(/[&<>"'\0]/g, (sign) => htmlEscapes[sign]!) }],
+  ['js', { min: 0, call: (args) => formatAsText(args).replace(/./gsu, scriptEscape) }],
+  ['urlquery', { min: 0, call: (args) => queryEscape(formatAsText(args)) }],
   ['call', { min: 1, call: ([value]) => call(value) }],
 ]);
 
 /** Compares strings, numbers and booleans by value; lists and maps only with nil. */
 function equalsAny(value: GoValue, candidates: readonly GoValue[]): boolean {
   if (candidates.length === 0) throw new FunctionError('missing argument for comparison');
-  return candidates.some((other) => {
-    if (isNil(value) || isNil(other)) return isNil(value) && isNil(other);
-    if (isBasic(value) !== isBasic(other) || typeof value !== typeof other) throw incompatible(value, other);
+  return candidates.some((candidate) => {
+    if (isNil(value) || isNil(candidate)) return isNil(value) && isNil(candidate);
+    if (isBasic(value) !== isBasic(candidate) || typeof value !== typeof candidate)
+      throw incompatibleTypesError(value, candidate);
     if (!isBasic(value)) throw new FunctionError(`non-comparable type: ${typeName(value)}`);
-    return value === other;
+    return value === candidate;
   });
 }
 
-function isLess(a: GoValue, b: GoValue): boolean {
+function isLessThan(a: GoValue, b: GoValue): boolean {
   for (const value of [a, b]) {
     if (!isBasic(value)) throw new FunctionError(`invalid type for comparison: ${typeName(value)}`);
   }
-  if (typeof a !== typeof b) throw incompatible(a, b);
+  if (typeof a !== typeof b) throw incompatibleTypesError(a, b);
   if (typeof a === 'boolean') throw new FunctionError('invalid type for comparison: bool');
   return typeof a === 'string' ? compareText(a, b as string) < 0 : (a as bigint) < (b as bigint);
 }
@@ -62,7 +63,7 @@ function isBasic(value: GoValue): boolean {
   return !isNil(value) && typeof value !== 'object';
 }
 
-function incompatible(a: GoValue, b: GoValue): FunctionError {
+function incompatibleTypesError(a: GoValue, b: GoValue): FunctionError {
   return new FunctionError(`incompatible types for comparison: ${typeName(a)} and ${typeName(b)}`);
 }
 
@@ -86,9 +87,9 @@ function elementOf(item: GoValue, key: GoValue): GoValue {
   }
   if (typeof item === 'string') {
     const bytes = Buffer.from(item);
-    return BigInt(bytes[checkedIndex(key, bytes.length - 1)]!);
+    return BigInt(bytes[requireValidIndex(key, bytes.length - 1)]!);
   }
-  if (isList(item)) return item[checkedIndex(key, item.length - 1)];
+  if (isList(item)) return item[requireValidIndex(key, item.length - 1)];
   throw new FunctionError(`can't index item of type ${typeName(item)}`);
 }
 
@@ -97,16 +98,18 @@ function slice(item: GoValue, indexes: readonly GoValue[]): GoValue {
   if (indexes.length > 3) throw new FunctionError(`too many slice indexes: ${indexes.length}`);
   if (typeof item !== 'string' && !isList(item)) throw new FunctionError(`can't slice item of type ${typeName(item)}`);
   if (typeof item === 'string' && indexes.length === 3) throw new FunctionError('cannot 3-index slice a string');
-  const sliced = typeof item === 'string' ? Buffer.from(item) : item;
-  const [from = 0, to = sliced.length, capacity = sliced.length] = indexes.map((bound) =>
-    checkedIndex(bound, sliced.length),
+  const source = typeof item === 'string' ? Buffer.from(item) : item;
+  const [startIndex = 0, endIndex = source.length, capacity = source.length] = indexes.map((bound) =>
+    requireValidIndex(bound, source.length),
   );
-  if (from > to) throw new FunctionError(`invalid slice index: ${from} > ${to}`);
-  if (to > capacity) throw new FunctionError(`invalid slice index: ${to} > ${capacity}`);
-  return Buffer.isBuffer(sliced) ? sliced.subarray(from, to).toString() : sliced.slice(from, to);
+  if (startIndex > endIndex) throw new FunctionError(`invalid slice index: ${startIndex} > ${endIndex}`);
+  if (endIndex > capacity) throw new FunctionError(`invalid slice index: ${endIndex} > ${capacity}`);
+  return Buffer.isBuffer(source)
+    ? source.subarray(startIndex, endIndex).toString()
+    : source.slice(startIndex, endIndex);
 }
 
-function checkedIndex(value: GoValue, maxIndex: number): number {
+function requireValidIndex(value: GoValue, maxIndex: number): number {
   if (typeof value !== 'bigint')
     throw new FunctionError(`cannot index slice/array with ${isNil(value) ? 'nil' : `type ${typeName(value)}`}`);
   if (value < 0n || value > BigInt(maxIndex)) throw new FunctionError(`index out of range: ${value}`);
@@ -119,9 +122,9 @@ function call(value: GoValue): never {
 }
 
 /** A single string is unchanged; otherwise all arguments are formatted as `print` does. */
-function asText(args: readonly GoValue[]): string {
-  const [onlyArg] = args;
-  if (args.length === 1 && typeof onlyArg === 'string') return onlyArg;
+function formatAsText(args: readonly GoValue[]): string {
+  const [singleArgument] = args;
+  if (args.length === 1 && typeof singleArgument === 'string') return singleArgument;
   return sprint(args.map((arg) => (isNil(arg) ? '<no value>' : arg)));
 }
 

@@ -34,8 +34,8 @@ const keywords = new Set([
 
 const opening = '{{';
 /** Only these characters are trimmed; other Unicode white space is text. */
-const spaceAtEnd = /[ \t\r\n]+$/;
-const spaceAtBegin = /^[ \t\r\n]+/;
+const trailingSpace = /[ \t\r\n]+$/;
+const leadingSpace = /^[ \t\r\n]+/;
 const closing = /(?:[ \t\r\n]-)?\}\}/y;
 const wordEnd = /(?=[ \t\r\n.,|:()]|\}\}|$)/y;
 
@@ -60,7 +60,7 @@ const rules: readonly (readonly [TokenKind | 'word', RegExp])[] = [
   ['word', /[\p{L}_][\p{L}\p{Nd}_]*/uy],
 ];
 
-const needsWordEnd: ReadonlySet<TokenKind | 'word'> = new Set(['field', 'dot', 'variable', 'word'] as const);
+const kindsBeforeBoundary: ReadonlySet<TokenKind | 'word'> = new Set(['field', 'dot', 'variable', 'word'] as const);
 
 /** @throws TemplateError */
 export function tokenize(template: string): Token[] {
@@ -81,76 +81,82 @@ class Lexer {
   }
 
   run(): Token[] {
-    let trims = false;
+    let trimsNextText = false;
     for (;;) {
       const openIndex = this.#input.indexOf(opening, this.#offset);
-      const raw = this.#input.slice(this.#offset, openIndex < 0 ? undefined : openIndex);
-      const text = trims ? raw.replace(spaceAtBegin, '') : raw;
+      const rawText = this.#input.slice(this.#offset, openIndex < 0 ? undefined : openIndex);
+      const text = trimsNextText ? rawText.replace(leadingSpace, '') : rawText;
       const trimsBefore = openIndex >= 0 && /^-[ \t\r\n]/.test(this.#input.slice(openIndex + 2, openIndex + 4));
-      const trimmedText = trimsBefore ? text.replace(spaceAtEnd, '') : text;
-      if (trimmedText !== '') this.#push('text', trimmedText, this.#offset);
+      const trimmedText = trimsBefore ? text.replace(trailingSpace, '') : text;
+      if (trimmedText !== '') this.#addToken('text', trimmedText, this.#offset);
       if (openIndex < 0) break;
       this.#offset = openIndex + 2 + (trimsBefore ? 2 : 0);
-      trims = this.#input.startsWith('/*', this.#offset) ? this.#comment(openIndex) : this.#action(openIndex);
+      trimsNextText = this.#input.startsWith('/*', this.#offset)
+        ? this.#readComment(openIndex)
+        : this.#readAction(openIndex);
     }
-    this.#push('end', '', this.#input.length);
+    this.#addToken('end', '', this.#input.length);
     return this.#tokens;
   }
 
   /** @returns whether the text after the comment is trimmed */
-  #comment(openIndex: number): boolean {
+  #readComment(openIndex: number): boolean {
     const end = this.#input.indexOf('*/', this.#offset + 2);
-    if (end < 0) throw this.#error(openIndex, 'a comment is not closed with */');
+    if (end < 0) throw this.#createError(openIndex, 'a comment is not closed with */');
     this.#offset = end + 2;
     const close = this.#match(closing);
-    if (close === undefined) throw this.#error(this.#offset, 'a comment must end right before }}');
+    if (close === undefined) throw this.#createError(this.#offset, 'a comment must end right before }}');
     this.#offset += close.length;
     return close.length > 2;
   }
 
   /** @returns whether the text after the action is trimmed */
-  #action(openIndex: number): boolean {
-    this.#push('open', opening, openIndex);
+  #readAction(openIndex: number): boolean {
+    this.#addToken('open', opening, openIndex);
     const parens: number[] = [];
     for (;;) {
       const close = this.#match(closing);
       if (close !== undefined) {
-        const unclosed = parens.at(-1);
-        if (unclosed !== undefined) throw this.#error(unclosed, 'a ( is not closed');
-        this.#push('close', close, this.#offset);
+        const unclosedOffset = parens.at(-1);
+        if (unclosedOffset !== undefined) throw this.#createError(unclosedOffset, 'a ( is not closed');
+        this.#addToken('close', close, this.#offset);
         this.#offset += close.length;
         return close.length > 2;
       }
-      const token = this.#token(openIndex);
+      const token = this.#readToken(openIndex);
       if (token.kind === 'paren(') parens.push(this.#offset - 1);
-      if (token.kind === 'paren)' && parens.pop() === undefined) throw this.#error(this.#offset - 1, 'unexpected )');
+      if (token.kind === 'paren)' && parens.pop() === undefined)
+        throw this.#createError(this.#offset - 1, 'unexpected )');
     }
   }
 
-  #token(openIndex: number): Token {
-    if (this.#offset >= this.#input.length) throw this.#error(openIndex, 'an action is not closed with }}');
+  #readToken(openIndex: number): Token {
+    if (this.#offset >= this.#input.length) throw this.#createError(openIndex, 'an action is not closed with }}');
     for (const [kind, rule] of rules) {
       const text = this.#match(rule);
       if (text === undefined) continue;
       const startOffset = this.#offset;
       this.#offset += text.length;
-      const mustEnd = needsWordEnd.has(kind) || kind === 'number';
-      if (mustEnd && this.#match(kind === 'number' ? numberEnd : wordEnd) === undefined) {
+      const needsBoundary = kindsBeforeBoundary.has(kind) || kind === 'number';
+      if (needsBoundary && this.#match(kind === 'number' ? numberEnd : wordEnd) === undefined) {
         const message = kind === 'number' ? 'number' : 'name';
-        throw this.#error(
+        throw this.#createError(
           startOffset,
           `bad character in a ${message}: ${quoteText(this.#input.slice(startOffset, this.#offset + 1))}`,
         );
       }
-      return this.#push(kind === 'word' ? wordKind(text) : kind, text, startOffset);
+      return this.#addToken(kind === 'word' ? wordKind(text) : kind, text, startOffset);
     }
-    const sign = this.#input[this.#offset]!;
-    const unclosed = {
+    const character = this.#input[this.#offset]!;
+    const unclosedMessages = {
       '"': 'a string is not closed',
       '`': 'a raw string is not closed',
       "'": 'a character is not closed',
     };
-    throw this.#error(this.#offset, unclosed[sign as '"'] ?? `unexpected character ${quoteText(sign)}`);
+    throw this.#createError(
+      this.#offset,
+      unclosedMessages[character as '"'] ?? `unexpected character ${quoteText(character)}`,
+    );
   }
 
   #match(rule: RegExp): string | undefined {
@@ -158,24 +164,24 @@ class Lexer {
     return rule.exec(this.#input)?.[0];
   }
 
-  #push(kind: TokenKind, text: string, offset: number): Token {
-    const token = { kind, text, ...this.#position(offset) };
+  #addToken(kind: TokenKind, text: string, offset: number): Token {
+    const token = { kind, text, ...this.#positionAt(offset) };
     this.#tokens.push(token);
     return token;
   }
 
-  #position(offset: number): Position {
-    let [lowIndex, high] = [0, this.#lineStarts.length];
-    while (high - lowIndex > 1) {
-      const middle = (lowIndex + high) >> 1;
+  #positionAt(offset: number): Position {
+    let [lowIndex, highIndex] = [0, this.#lineStarts.length];
+    while (highIndex - lowIndex > 1) {
+      const middle = (lowIndex + highIndex) >> 1;
       if (this.#lineStarts[middle]! <= offset) lowIndex = middle;
-      else high = middle;
+      else highIndex = middle;
     }
     return { line: lowIndex + 1, column: offset - this.#lineStarts[lowIndex]! + 1 };
   }
 
-  #error(offset: number, message: string): TemplateError {
-    return new TemplateError(this.#position(offset), message);
+  #createError(offset: number, message: string): TemplateError {
+    return new TemplateError(this.#positionAt(offset), message);
   }
 }
 

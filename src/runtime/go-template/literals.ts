@@ -26,21 +26,21 @@ export function literalOf(token: Token): bigint | number | string | boolean {
 
 function numberOf(token: Token): bigint | number {
   const { text } = token;
-  const negative = text.startsWith('-');
+  const isNegative = text.startsWith('-');
   const digits = text.replace(/^[+-]/, '');
-  const isSeparated = /^(?:0[xXbBoO]_?|)[\da-fA-F]+(?:_[\da-fA-F]+)*$/.test(digits) || !digits.includes('_');
-  const plain = digits.replaceAll('_', '');
-  if (/^(?:0[xX][\da-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9]\d*)$/.test(plain) && isSeparated) {
-    const octal = /^0[0-7]+$/.test(plain) ? `0o${plain.slice(1)}` : plain;
+  const hasValidSeparators = /^(?:0[xXbBoO]_?|)[\da-fA-F]+(?:_[\da-fA-F]+)*$/.test(digits) || !digits.includes('_');
+  const plainDigits = digits.replaceAll('_', '');
+  if (/^(?:0[xX][\da-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9]\d*)$/.test(plainDigits) && hasValidSeparators) {
+    const octal = /^0[0-7]+$/.test(plainDigits) ? `0o${plainDigits.slice(1)}` : plainDigits;
     const magnitude = BigInt(octal);
-    const value = negative ? -magnitude : magnitude;
+    const value = isNegative ? -magnitude : magnitude;
     if (value < minInt || value > maxInt) throw new TemplateError(token, `${text} is too large for an int`);
     return value;
   }
-  if (/^(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(plain) && /[.eE]/.test(plain) && isSeparated) {
-    const value = Number(plain);
+  if (/^(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(plainDigits) && /[.eE]/.test(plainDigits) && hasValidSeparators) {
+    const value = Number(plainDigits);
     if (!Number.isFinite(value)) throw new TemplateError(token, `${text} is too large for a float64`);
-    return negative ? -value : value;
+    return isNegative ? -value : value;
   }
   throw new TemplateError(token, `${text} is not a number`);
 }
@@ -54,13 +54,13 @@ const escape = /\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([0-7]{3
 function unescape(token: Token, quote: '"' | "'"): string {
   const bytes: Buffer[] = [];
   const content = token.text.slice(1, -1);
-  let copiedUpTo = 0;
+  let copiedEnd = 0;
   for (const match of content.matchAll(escape)) {
-    bytes.push(Buffer.from(content.slice(copiedUpTo, match.index)));
+    bytes.push(Buffer.from(content.slice(copiedEnd, match.index)));
     bytes.push(decodeEscape(token, quote, match));
-    copiedUpTo = match.index + match[0].length;
+    copiedEnd = match.index + match[0].length;
   }
-  return Buffer.concat([...bytes, Buffer.from(content.slice(copiedUpTo))]).toString();
+  return Buffer.concat([...bytes, Buffer.from(content.slice(copiedEnd))]).toString();
 }
 
 function decodeEscape(token: Token, quote: string, match: RegExpMatchArray): Buffer {

@@ -14,7 +14,7 @@ export function parseTemplate(template: string, isFunction: (name: string) => bo
   return parser.run();
 }
 
-interface Ending extends Position {
+interface BlockEnding extends Position {
   readonly word: 'end' | 'else' | undefined;
 }
 
@@ -34,8 +34,8 @@ class Parser {
   }
 
   run(): TemplateSet {
-    const { nodes, ending } = this.#nodes();
-    if (ending.word !== undefined) throw error(ending, `unexpected {{${ending.word}}}`);
+    const { nodes, ending } = this.#parseNodes();
+    if (ending.word !== undefined) throw createError(ending, `unexpected {{${ending.word}}}`);
     this.#define(mainTemplate, nodes, ending);
     return this.#templates;
   }
@@ -50,11 +50,11 @@ class Parser {
     }
     if (isEmpty) return;
     if (name !== mainTemplate && existingTemplate.some((node) => node.is !== 'text' || /\S/.test(node.text)))
-      throw error(position, `template ${JSON.stringify(name)} is defined twice`);
+      throw createError(position, `template ${JSON.stringify(name)} is defined twice`);
     this.#templates.set(name, nodes);
   }
 
-  #nodes(): { nodes: Node[]; ending: Ending } {
+  #parseNodes(): { nodes: Node[]; ending: BlockEnding } {
     const nodes: Node[] = [];
     for (;;) {
       const token = this.#tokens[this.#tokenIndex++]!;
@@ -68,44 +68,44 @@ class Parser {
         this.#tokenIndex++;
         return { nodes, ending: { line: nextKeyword.line, column: nextKeyword.column, word: nextKeyword.text } };
       }
-      const node = this.#action(token);
+      const node = this.#parseAction(token);
       if (node !== undefined) nodes.push(node);
     }
   }
 
-  #action(openToken: Token): Node | undefined {
+  #parseAction(openToken: Token): Node | undefined {
     const token = this.#skipSpace();
     if (token.kind !== 'keyword' || token.text === 'nil') {
-      return { is: 'action', ...positionOf(token), pipe: this.#pipeline('close', 'command') };
+      return { is: 'action', ...positionOf(token), pipe: this.#parsePipeline('close', 'command') };
     }
     this.#tokenIndex++;
     switch (token.text) {
       case 'if':
       case 'with':
       case 'range':
-        return this.#branch(token.text, token);
+        return this.#parseBranch(token.text, token);
       case 'define':
-        this.#definition(token);
+        this.#parseDefinition(token);
         return undefined;
       case 'template':
       case 'block':
-        return this.#template(token);
+        return this.#parseTemplateCall(token);
       case 'break':
       case 'continue':
-        if (this.#loops === 0) throw error(token, `{{${token.text}}} outside {{range}}`);
+        if (this.#loops === 0) throw createError(token, `{{${token.text}}} outside {{range}}`);
         this.#expectClose(token.text);
         return { is: token.text, ...positionOf(token) };
       default:
-        throw error(openToken, `unexpected {{${token.text}}}`);
+        throw createError(openToken, `unexpected {{${token.text}}}`);
     }
   }
 
-  #branch(keyword: BranchNode['is'], keywordToken: Token): BranchNode {
+  #parseBranch(keyword: BranchNode['is'], keywordToken: Token): BranchNode {
     const scope = this.#variables.length;
-    this.#enter(keywordToken);
+    this.#enterNesting(keywordToken);
     if (keyword === 'range') this.#loops++;
-    const pipe = this.#pipeline('close', keyword);
-    const { nodes: then, ending } = this.#nodes();
+    const pipe = this.#parsePipeline('close', keyword);
+    const { nodes: then, ending } = this.#parseNodes();
     if (keyword === 'range') this.#loops--;
     const elseNodes = this.#parseElse(keyword, ending, keywordToken);
     this.#nestingDepth--;
@@ -114,8 +114,8 @@ class Parser {
   }
 
   /** `{{else if}}` and `{{else with}}` share the `{{end}}` of the block that contains them. */
-  #parseElse(keyword: BranchNode['is'], ending: Ending, keywordToken: Token): readonly Node[] {
-    if (ending.word === undefined) throw error(keywordToken, `{{${keyword}}} is not closed with {{end}}`);
+  #parseElse(keyword: BranchNode['is'], ending: BlockEnding, keywordToken: Token): readonly Node[] {
+    if (ending.word === undefined) throw createError(keywordToken, `{{${keyword}}} is not closed with {{end}}`);
     if (ending.word === 'end') {
       this.#expectClose('end');
       return [];
@@ -123,45 +123,45 @@ class Parser {
     const next = this.#skipSpace();
     if (keyword !== 'range' && next.kind === 'keyword' && next.text === keyword) {
       this.#tokenIndex++;
-      return [this.#branch(keyword, next)];
+      return [this.#parseBranch(keyword, next)];
     }
     this.#expectClose('else');
-    const { nodes, ending: last } = this.#nodes();
-    if (last.word !== 'end') {
-      throw last.word === undefined
-        ? error(keywordToken, `{{${keyword}}} is not closed with {{end}}`)
-        : error(last, 'expected {{end}} after {{else}}, got {{else}}');
+    const { nodes, ending: lastEnding } = this.#parseNodes();
+    if (lastEnding.word !== 'end') {
+      throw lastEnding.word === undefined
+        ? createError(keywordToken, `{{${keyword}}} is not closed with {{end}}`)
+        : createError(lastEnding, 'expected {{end}} after {{else}}, got {{else}}');
     }
     this.#expectClose('end');
     return nodes;
   }
 
-  #definition(keywordToken: Token): void {
-    if (this.#nestingDepth > 0) throw error(keywordToken, 'unexpected {{define}} within another block');
-    const name = this.#name('define');
+  #parseDefinition(keywordToken: Token): void {
+    if (this.#nestingDepth > 0) throw createError(keywordToken, 'unexpected {{define}} within another block');
+    const name = this.#parseName('define');
     this.#expectClose('define');
-    this.#define(name, this.#body('define', keywordToken), keywordToken);
+    this.#define(name, this.#parseBody('define', keywordToken), keywordToken);
   }
 
-  #template(keywordToken: Token): Node {
+  #parseTemplateCall(keywordToken: Token): Node {
     const keyword = keywordToken.text as 'template' | 'block';
-    const name = this.#name(keyword);
+    const name = this.#parseName(keyword);
     const hasPipe = this.#skipSpace().kind !== 'close';
-    if (keyword === 'block' && !hasPipe) throw error(keywordToken, '{{block}} lacks a value');
-    const pipe = hasPipe ? this.#pipeline('close', keyword) : undefined;
+    if (keyword === 'block' && !hasPipe) throw createError(keywordToken, '{{block}} lacks a value');
+    const pipe = hasPipe ? this.#parsePipeline('close', keyword) : undefined;
     if (!hasPipe) this.#expectClose(keyword);
-    if (keyword === 'block') this.#define(name, this.#body('block', keywordToken), keywordToken);
+    if (keyword === 'block') this.#define(name, this.#parseBody('block', keywordToken), keywordToken);
     return { is: 'template', ...positionOf(keywordToken), name, ...(pipe !== undefined && { pipe }) };
   }
 
   /** Does not inherit variables. */
-  #body(keyword: string, keywordToken: Token): readonly Node[] {
+  #parseBody(keyword: string, keywordToken: Token): readonly Node[] {
     const [variables, loops] = [this.#variables, this.#loops];
     this.#variables = ['$'];
     this.#loops = 0;
-    this.#enter(keywordToken);
-    const { nodes, ending } = this.#nodes();
-    if (ending.word !== 'end') throw error(keywordToken, `{{${keyword}}} is not closed with {{end}}`);
+    this.#enterNesting(keywordToken);
+    const { nodes, ending } = this.#parseNodes();
+    if (ending.word !== 'end') throw createError(keywordToken, `{{${keyword}}} is not closed with {{end}}`);
     this.#expectClose('end');
     this.#nestingDepth--;
     this.#variables = variables;
@@ -169,28 +169,28 @@ class Parser {
     return nodes;
   }
 
-  #enter(position: Position): void {
+  #enterNesting(position: Position): void {
     if (++this.#nestingDepth > maxNesting)
-      throw error(position, `more than ${maxNesting} blocks or parentheses nested`);
+      throw createError(position, `more than ${maxNesting} blocks or parentheses nested`);
   }
 
-  #name(context: string): string {
+  #parseName(context: string): string {
     const token = this.#skipSpace();
     if (token.kind !== 'string' && token.kind !== 'rawString')
-      throw unexpected(token, `the name of a template in {{${context}}}`);
+      throw unexpectedTokenError(token, `the name of a template in {{${context}}}`);
     this.#tokenIndex++;
     return literalOf(token) as string;
   }
 
   #expectClose(context: string): void {
     const token = this.#skipSpace();
-    if (token.kind !== 'close') throw unexpected(token, `}} after ${context}`);
+    if (token.kind !== 'close') throw unexpectedTokenError(token, `}} after ${context}`);
     this.#tokenIndex++;
   }
 
-  #pipeline(end: 'close' | 'paren)', context: string): PipeNode {
+  #parsePipeline(end: 'close' | 'paren)', context: string): PipeNode {
     const firstToken = this.#skipSpace();
-    const { variables, assigns } = this.#declaration(context);
+    const { variables, assigns } = this.#parseDeclaration(context);
     const commands: CommandNode[] = [];
     for (;;) {
       const token = this.#skipSpace();
@@ -199,21 +199,21 @@ class Parser {
         this.#checkPipeline(commands, token, context);
         return { is: 'pipe', ...positionOf(firstToken), variables, assigns, commands };
       }
-      commands.push(this.#command());
+      commands.push(this.#parseCommand());
     }
   }
 
   #checkPipeline(commands: readonly CommandNode[], end: Token, context: string): void {
-    if (commands.length === 0) throw error(end, `missing value for ${context}`);
+    if (commands.length === 0) throw createError(end, `missing value for ${context}`);
     for (const [index, { operands }] of commands.entries()) {
-      const [first] = operands;
-      if (index > 0 && (first.is === 'literal' || first.is === 'dot' || first.is === 'nil'))
-        throw error(first, `stage ${index + 1} of the pipeline, after |, must be a function`);
+      const [firstOperand] = operands;
+      if (index > 0 && (firstOperand.is === 'literal' || firstOperand.is === 'dot' || firstOperand.is === 'nil'))
+        throw createError(firstOperand, `stage ${index + 1} of the pipeline, after |, must be a function`);
     }
   }
 
   /** `$x :=`, `$x =`, and for `range` two variables. */
-  #declaration(context: string): { variables: readonly string[]; assigns: boolean } {
+  #parseDeclaration(context: string): { variables: readonly string[]; assigns: boolean } {
     const startIndex = this.#tokenIndex;
     const variables: string[] = [];
     for (;;) {
@@ -228,70 +228,71 @@ class Parser {
         return { variables, assigns: next.kind === 'assign' };
       }
       if (next.kind !== 'comma') break;
-      if (context !== 'range' || variables.length > 1) throw error(next, `too many variables in ${context}`);
+      if (context !== 'range' || variables.length > 1) throw createError(next, `too many variables in ${context}`);
       this.#tokenIndex++;
-      if (this.#skipSpace().kind !== 'variable') throw error(next, 'range can only declare variables');
+      if (this.#skipSpace().kind !== 'variable') throw createError(next, 'range can only declare variables');
     }
     this.#tokenIndex = startIndex;
     return { variables: [], assigns: false };
   }
 
   #checkVariable(name: string, position: Position): void {
-    if (!this.#variables.includes(name)) throw error(position, `undefined variable ${JSON.stringify(name)}`);
+    if (!this.#variables.includes(name)) throw createError(position, `undefined variable ${JSON.stringify(name)}`);
   }
 
-  #command(): CommandNode {
+  #parseCommand(): CommandNode {
     const position = positionOf(this.#skipSpace());
     const operands: OperandNode[] = [];
     for (;;) {
       const startIndex = this.#skipSpace();
-      const operand = this.#operand();
+      const operand = this.#parseOperand();
       if (operand !== undefined) operands.push(operand);
       const next = this.#tokens[this.#tokenIndex]!;
       if (next.kind === 'space') {
         this.#tokenIndex++;
-        if (!endsCommand(this.#skipSpace().kind)) continue;
+        if (!isCommandEnd(this.#skipSpace().kind)) continue;
       }
       const end = this.#tokens[this.#tokenIndex]!;
-      if (!endsCommand(end.kind)) throw unexpected(end, operand === undefined ? 'an operand' : 'a space');
+      if (!isCommandEnd(end.kind)) throw unexpectedTokenError(end, operand === undefined ? 'an operand' : 'a space');
       if (end.kind === 'pipe') {
         this.#tokenIndex++;
-        if (endsCommand(this.#skipSpace().kind)) throw error(end, 'missing command after |');
+        if (isCommandEnd(this.#skipSpace().kind)) throw createError(end, 'missing command after |');
       }
-      const [first, ...otherOperands] = operands;
-      if (first === undefined) throw error(startIndex, 'empty command');
-      return { ...position, operands: [first, ...otherOperands] };
+      const [firstOperand, ...otherOperands] = operands;
+      if (firstOperand === undefined) throw createError(startIndex, 'empty command');
+      return { ...position, operands: [firstOperand, ...otherOperands] };
     }
   }
 
-  #operand(): OperandNode | undefined {
+  #parseOperand(): OperandNode | undefined {
     const token = this.#tokens[this.#tokenIndex]!;
-    const of = this.#term(token);
-    if (of === undefined) return undefined;
+    const base = this.#parseTerm(token);
+    if (base === undefined) return undefined;
     const fields: string[] = [];
     const firstField = this.#tokens[this.#tokenIndex]!;
     while (this.#tokens[this.#tokenIndex]!.kind === 'field')
       fields.push(this.#tokens[this.#tokenIndex++]!.text.slice(1));
-    if (fields.length === 0) return of;
-    switch (of.is) {
+    if (fields.length === 0) return base;
+    switch (base.is) {
       case 'field':
       case 'variable':
-        return { ...of, fields: [...of.fields, ...fields] };
+        return { ...base, fields: [...base.fields, ...fields] };
       case 'dot':
       case 'nil':
       case 'literal':
-        throw unexpected(firstField, `nothing after ${token.text}`);
+        throw unexpectedTokenError(firstField, `nothing after ${token.text}`);
       default:
-        return { is: 'chain', ...positionOf(token), of, fields };
+        return { is: 'chain', ...positionOf(token), of: base, fields };
     }
   }
 
-  #term(token: Token): OperandNode | undefined {
+  #parseTerm(token: Token): OperandNode | undefined {
     const position = positionOf(token);
     this.#tokenIndex++;
     switch (token.kind) {
       case 'identifier':
-        if (!this.#isFunction(token.text)) throw error(position, `there is no function ${JSON.stringify(token.text)}`);
+        if (!this.#isFunction(token.text))
+          throw createError(position, `there is no function ${JSON.stringify(token.text)}`);
         return { is: 'function', ...position, name: token.text };
       case 'dot':
         return { is: 'dot', ...position };
@@ -307,7 +308,7 @@ class Parser {
       case 'rawString':
         return { is: 'literal', ...position, value: literalOf(token), text: token.text };
       case 'paren(':
-        return this.#parenthesis(position);
+        return this.#parseParenthesis(position);
       default:
         if (token.kind === 'keyword' && token.text === 'nil') return { is: 'nil', ...position };
         this.#tokenIndex--;
@@ -315,9 +316,9 @@ class Parser {
     }
   }
 
-  #parenthesis(position: Position): PipeNode {
-    this.#enter(position);
-    const pipe = this.#pipeline('paren)', 'parenthesized pipeline');
+  #parseParenthesis(position: Position): PipeNode {
+    this.#enterNesting(position);
+    const pipe = this.#parsePipeline('paren)', 'parenthesized pipeline');
     this.#nestingDepth--;
     return { ...pipe, ...position };
   }
@@ -328,7 +329,7 @@ class Parser {
   }
 }
 
-function endsCommand(kind: TokenKind): boolean {
+function isCommandEnd(kind: TokenKind): boolean {
   return kind === 'close' || kind === 'paren)' || kind === 'pipe';
 }
 
@@ -336,10 +337,13 @@ function positionOf({ line, column }: Position): Position {
   return { line, column };
 }
 
-function error(position: Position, message: string): TemplateError {
+function createError(position: Position, message: string): TemplateError {
   return new TemplateError(position, message);
 }
 
-function unexpected(token: Token, expected: string): TemplateError {
-  return error(token, `expected ${expected}, got ${token.kind === 'end' ? 'the end' : JSON.stringify(token.text)}`);
+function unexpectedTokenError(token: Token, expected: string): TemplateError {
+  return createError(
+    token,
+    `expected ${expected}, got ${token.kind === 'end' ? 'the end' : JSON.stringify(token.text)}`,
+  );
 }

@@ -1,10 +1,10 @@
 /** A `bigint` is a Go int, a `number` a float64. */
 import type { Position } from './template-error.ts';
 
-export type GoValue = Invalid | null | boolean | bigint | number | string | GoList | GoMap | GoStruct;
+export type GoValue = InvalidValue | null | boolean | bigint | number | string | GoList | GoMap | GoStruct;
 
 /** The value of a missing key of a map. A nil interface is `null`. */
-export type Invalid = undefined;
+export type InvalidValue = undefined;
 
 export type GoList = readonly GoValue[];
 
@@ -18,7 +18,7 @@ export class GoMap extends Map<string, GoValue> {
     this.zero = zero;
   }
 
-  sorted(): [string, GoValue][] {
+  sortedEntries(): [string, GoValue][] {
     return [...this].sort(([a], [b]) => compareText(a, b));
   }
 }
@@ -28,12 +28,12 @@ export class GoStruct {
   readonly typeName: string;
   readonly fields: ReadonlyMap<string, GoValue>;
   /** Called for each unknown field in a condition, which is then false. If absent, such a field is an error. */
-  readonly onUnknownInCondition: ((name: string, at: Position) => void) | undefined;
+  readonly onUnknownInCondition: ((name: string, position: Position) => void) | undefined;
 
   constructor(
     typeName: string,
     fields: Iterable<readonly [string, GoValue]>,
-    onUnknownInCondition?: (name: string, at: Position) => void,
+    onUnknownInCondition?: (name: string, position: Position) => void,
   ) {
     this.typeName = typeName;
     this.fields = new Map(fields);
@@ -55,7 +55,7 @@ export function goValueOf(json: unknown): GoValue {
   return json as boolean | bigint | string;
 }
 
-export function isTrue(value: GoValue): boolean {
+export function isTruthy(value: GoValue): boolean {
   if (isList(value)) return value.length > 0;
   if (value instanceof GoMap) return value.size > 0;
   return value instanceof GoStruct || Boolean(value);
@@ -85,7 +85,7 @@ export function toJson(value: GoValue): string {
 function jsonText(value: GoValue): string {
   if (value === undefined || value === null) return 'null';
   if (isList(value)) return `[${value.map(jsonText).join(',')}]`;
-  if (value instanceof GoMap) return object(value.sorted());
+  if (value instanceof GoMap) return object(value.sortedEntries());
   if (value instanceof GoStruct) return object([...value.fields]);
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'number' && !Number.isFinite(value)) throw new Error(`${value} cannot be encoded as JSON`);

@@ -80,32 +80,32 @@ export class GrpcConnection {
     limits: GrpcConnectionLimits = defaultGrpcLimits,
     stopSignal?: AbortSignal,
   ): Promise<GrpcConnection> {
-    const limit = AbortSignal.timeout(limits.dialMs);
+    const timeoutSignal = AbortSignal.timeout(limits.dialMs);
     const dialing = new AbortController();
-    const signal = AbortSignal.any([limit, dialing.signal, ...(stopSignal === undefined ? [] : [stopSignal])]);
+    const signal = AbortSignal.any([timeoutSignal, dialing.signal, ...(stopSignal === undefined ? [] : [stopSignal])]);
     let socket: Socket | undefined;
     try {
       signal.throwIfAborted();
       socket = openSocket(target);
       // Only the first error counts.
       socket.on('error', () => {});
-      const socketClosed = once(socket, 'close', { signal }).then(() => {
+      const socketClosePromise = once(socket, 'close', { signal }).then(() => {
         throw new Error('connection closed');
       });
       await Promise.race([
-        socketClosed,
+        socketClosePromise,
         once(socket, target.tls === undefined ? 'connect' : 'secureConnect', { signal }),
       ]);
       if (socket instanceof TLSSocket && socket.alpnProtocol !== 'h2')
         throw new Error('server does not support HTTP/2 (ALPN)');
       const session = openSession(target, socket, limits);
       // The first frame proves that the server speaks HTTP/2.
-      await Promise.race([socketClosed, once(session, 'remoteSettings', { signal })]);
+      await Promise.race([socketClosePromise, once(session, 'remoteSettings', { signal })]);
       return new GrpcConnection(session, limits);
     } catch (error) {
       socket?.destroy();
       if (stopSignal?.aborted) throw new GrpcError('CANCELLED', 'canceled by the client');
-      const failureReason = limit.aborted ? `no connection within ${limits.dialMs} ms` : messageOf(error);
+      const failureReason = timeoutSignal.aborted ? `no connection within ${limits.dialMs} ms` : messageOf(error);
       throw new GrpcError('UNAVAILABLE', failureReason, { cause: error });
     } finally {
       dialing.abort();
@@ -151,7 +151,7 @@ function openSocket({ address, tls }: GrpcTarget): Socket {
     // SNI allows neither an address nor a URI (RFC 6066).
     servername: isDnsName(serverName) ? serverName : '',
     checkServerIdentity: (_: string, certificate: PeerCertificate) => {
-      const reasons = alternativeNames.map((name) => whyAnother(name, certificate));
+      const reasons = alternativeNames.map((name) => serverNameMismatch(name, certificate));
       return reasons.some((reason) => reason === undefined) ? undefined : reasons[0];
     },
     ...(isUnverified && { rejectUnauthorized: false }),
@@ -163,7 +163,7 @@ function isDnsName(name: string): boolean {
   return isIP(name) === 0 && !name.includes('://');
 }
 
-function whyAnother(name: string, certificate: PeerCertificate): Error | undefined {
+function serverNameMismatch(name: string, certificate: PeerCertificate): Error | undefined {
   if (!name.includes('://')) return checkServerIdentity(name, certificate);
   // Node quotes names that contain a separator.
   const names = (certificate.subjectaltname ?? '').split(', ');
@@ -188,17 +188,17 @@ function openSession(target: GrpcTarget, socket: Socket, { windowBytes }: GrpcCo
 }
 
 /** `onEnd` is called once, after the messages of the call are read, with `undefined` for OK. */
-export function whenEnded(
+export function onCallEnd(
   stream: ClientHttp2Stream,
   connection: GrpcConnection,
   onEnd: (status: GrpcError | undefined) => void,
 ): void {
   let status: { grpcError: GrpcError | undefined } | undefined;
   let protocolError: string | undefined;
-  let isDone = false;
-  const finish = (of: GrpcError | undefined): void => {
-    if (!isDone) onEnd(of);
-    isDone = true;
+  let hasEnded = false;
+  const finish = (grpcError: GrpcError | undefined): void => {
+    if (!hasEnded) onEnd(grpcError);
+    hasEnded = true;
   };
   stream.on('response', (headers) => {
     const isCall = headers[':status'] === 200 && String(headers['content-type']).startsWith('application/grpc');
@@ -252,25 +252,25 @@ export function unary(
     const reader = new FrameReader({ wholeBytes: maxBytes, maxBytes });
     const messages: Buffer[] = [];
     let failure: GrpcError | undefined;
-    const giveUp = (error: GrpcError): void => {
+    const cancelWith = (error: GrpcError): void => {
       failure ??= error;
       stream.close(constants.NGHTTP2_CANCEL);
     };
     const limit = setTimeout(
-      () => giveUp(new GrpcError('DEADLINE_EXCEEDED', `no response within ${limitMs} ms`)),
+      () => cancelWith(new GrpcError('DEADLINE_EXCEEDED', `no response within ${limitMs} ms`)),
       limitMs,
     );
-    const stop = (): void => giveUp(new GrpcError('CANCELLED', 'canceled by the client'));
+    const stop = (): void => cancelWith(new GrpcError('CANCELLED', 'canceled by the client'));
     stopped?.addEventListener('abort', stop, { once: true });
     stream.on('data', (chunk: Buffer) => {
       try {
         reader.push(chunk, ({ bytes }) => messages.push(bytes.subarray(frameHeadBytes)));
-        if (messages.length > 1) giveUp(new GrpcError('INTERNAL', 'more than one response message'));
+        if (messages.length > 1) cancelWith(new GrpcError('INTERNAL', 'more than one response message'));
       } catch (error) {
-        giveUp(error as GrpcError);
+        cancelWith(error as GrpcError);
       }
     });
-    whenEnded(stream, connection, (status) => {
+    onCallEnd(stream, connection, (status) => {
       clearTimeout(limit);
       stopped?.removeEventListener('abort', stop);
       const error = failure ?? status;

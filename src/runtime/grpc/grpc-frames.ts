@@ -28,18 +28,18 @@ export interface FrameLimits {
 
 /** A message longer than `wholeBytes` is returned in pieces as they arrive, so the reader keeps at most `wholeBytes` and one chunk. */
 export class FrameReader {
-  readonly #wholeBytes: number;
+  readonly #maxBufferedBytes: number;
   readonly #peekBytes: number;
   readonly #maxBytes: number;
   /** The bytes are copied, because a client may send single bytes, each of which would be a buffer. */
-  #gatheredChunk: Buffer = none;
+  #gatheredChunk: Buffer = emptyBuffer;
   #gatheredBytes = 0;
   #restBytes = 0;
   #firstPieceBytes: number | undefined;
   #messageBytes = 0;
 
   constructor({ wholeBytes, peekBytes = wholeBytes, maxBytes = Number.POSITIVE_INFINITY }: FrameLimits) {
-    this.#wholeBytes = wholeBytes;
+    this.#maxBufferedBytes = wholeBytes;
     this.#peekBytes = peekBytes;
     this.#maxBytes = maxBytes;
   }
@@ -58,11 +58,11 @@ export class FrameReader {
         onPiece({ bytes, isFirst: false, isLast: this.#restBytes === 0 });
         continue;
       }
-      remainingBytes = this.#gather(remainingBytes, onPiece);
+      remainingBytes = this.#gatherHead(remainingBytes, onPiece);
     }
   }
 
-  #gather(chunk: Buffer, onPiece: (piece: FramePiece) => void): Buffer {
+  #gatherHead(chunk: Buffer, onPiece: (piece: FramePiece) => void): Buffer {
     // Most messages arrive in one chunk and are not copied.
     if (this.#gatheredBytes === 0 && chunk.length >= frameHeadBytes) {
       this.#readHead(chunk);
@@ -76,7 +76,7 @@ export class FrameReader {
     const bytes = chunk.subarray(0, pieceBytes - this.#gatheredBytes);
     const remainingBytes = chunk.subarray(bytes.length);
     this.#store(bytes, pieceBytes);
-    if (this.#gatheredBytes < pieceBytes) return none;
+    if (this.#gatheredBytes < pieceBytes) return emptyBuffer;
     if (this.#firstPieceBytes === undefined) this.#readHead(this.#gatheredChunk);
     if (this.#gatheredBytes === this.#firstPieceBytes) {
       this.#deliver(this.#gatheredChunk.subarray(0, this.#gatheredBytes), onPiece);
@@ -86,21 +86,21 @@ export class FrameReader {
 
   /** Memory is allocated for received bytes, not for the announced length. */
   #store(bytes: Buffer, pieceBytes: number): void {
-    const needed = this.#gatheredBytes + bytes.length;
-    if (needed > this.#gatheredChunk.length) {
+    const neededBytes = this.#gatheredBytes + bytes.length;
+    if (neededBytes > this.#gatheredChunk.length) {
       const largerBuffer = Buffer.allocUnsafeSlow(
-        Math.min(pieceBytes, Math.max(needed, 2 * this.#gatheredChunk.length)),
+        Math.min(pieceBytes, Math.max(neededBytes, 2 * this.#gatheredChunk.length)),
       );
       this.#gatheredChunk.copy(largerBuffer, 0, 0, this.#gatheredBytes);
       this.#gatheredChunk = largerBuffer;
     }
     bytes.copy(this.#gatheredChunk, this.#gatheredBytes);
-    this.#gatheredBytes = needed;
+    this.#gatheredBytes = neededBytes;
   }
 
   #deliver(bytes: Buffer, onPiece: (piece: FramePiece) => void): void {
     this.#restBytes = this.#messageBytes - bytes.length;
-    this.#gatheredChunk = none;
+    this.#gatheredChunk = emptyBuffer;
     this.#gatheredBytes = 0;
     this.#firstPieceBytes = undefined;
     onPiece({ bytes, isFirst: true, isLast: this.#restBytes === 0 });
@@ -116,8 +116,9 @@ export class FrameReader {
       );
     }
     this.#messageBytes = frameHeadBytes + length;
-    this.#firstPieceBytes = frameHeadBytes + (length <= this.#wholeBytes ? length : Math.min(length, this.#peekBytes));
+    this.#firstPieceBytes =
+      frameHeadBytes + (length <= this.#maxBufferedBytes ? length : Math.min(length, this.#peekBytes));
   }
 }
 
-const none = Buffer.alloc(0);
+const emptyBuffer = Buffer.alloc(0);

@@ -20,7 +20,7 @@ export function* fieldsOf(message: Uint8Array): Generator<MessageField> {
 }
 
 /** Throws if the bytes are no message. */
-export function fieldIn(message: Uint8Array, fieldNumber: number): Uint8Array | undefined {
+export function findField(message: Uint8Array, fieldNumber: number): Uint8Array | undefined {
   for (const { field, bytes } of fieldsOf(message)) if (field === fieldNumber) return bytes;
   return undefined;
 }

@@ -50,7 +50,7 @@ export function eventDescription(event: LogEventId): LogEvent {
   return logEvents[event];
 }
 
-export function isLogged(type: string): type is LeveledEvent {
+export function isLeveledEvent(type: string): type is LeveledEvent {
   return Object.hasOwn(logEvents, type) && logEvents[type as LogEventId].level !== 'relayed';
 }
 
@@ -66,7 +66,7 @@ export function messageText(event: LogEventId, fields: object): string {
   return message.replace(placeholder, (_, name: string) => String((fields as Record<string, unknown>)[name] ?? ''));
 }
 
-export function fieldsBesideMessage(event: LogEventId, fields: object): object {
+export function fieldsOutsideMessage(event: LogEventId, fields: object): object {
   const { message } = logEvents[event];
   if (!message.includes('{')) return fields;
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !message.includes(`{${name}}`)));

@@ -11,7 +11,7 @@ export function boundedLogger(log: Logger): Logger {
     warn: (event, fields) => log.warn(event, boundedFields(fields)),
     error: (event, fields) => log.error(event, boundedFields(fields)),
     write: ({ event, ...fields }) => log.write({ event, ...boundedFields(fields) }),
-    relay: (event, level, text, fields) => log.relay(event, level, bounded(text), boundedFields(fields)),
+    relay: (event, level, text, fields) => log.relay(event, level, truncateText(text), boundedFields(fields)),
     scope: (name) => boundedLogger(log.scope(name)),
     ofProxy: (name) => boundedLogger(log.ofProxy(name)),
     levels: log.levels,
@@ -19,7 +19,7 @@ export function boundedLogger(log: Logger): Logger {
   };
 }
 
-function bounded(text: string): string {
+function truncateText(text: string): string {
   return text.length <= maxLogText ? text : `${text.slice(0, maxLogText)}… (${text.length} characters)`;
 }
 
@@ -27,5 +27,7 @@ function boundedFields(fields: object | undefined): object | undefined {
   if (fields === undefined) return undefined;
   const entries = Object.entries(fields);
   if (!entries.some(([, value]) => typeof value === 'string' && value.length > maxLogText)) return fields;
-  return Object.fromEntries(entries.map(([key, value]) => [key, typeof value === 'string' ? bounded(value) : value]));
+  return Object.fromEntries(
+    entries.map(([key, value]) => [key, typeof value === 'string' ? truncateText(value) : value]),
+  );
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Fault, FaultyOutlets } from '../../../test/fixtures/faulty-outlets.ts';
-import { LineSink, type Loss } from './line-sink.ts';
+import { type LineLoss, LineSink } from './line-sink.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -9,7 +9,7 @@ afterEach(() => void vi.useRealTimers());
 /** A sink that reports its losses at the position of the lost lines, as a log does. */
 function sinkTo(outlets: FaultyOutlets, maxBytes = 100) {
   const sink = new LineSink({ open: outlets.open, maxBytes });
-  const losses: Loss[] = [];
+  const losses: LineLoss[] = [];
   const failures: string[] = [];
   sink.listen({
     failed: (error) => failures.push((error as Error).message),
@@ -174,7 +174,7 @@ test('LineSink resumes a waiting writer when the queue is empty or, while lines 
 test('LineSink writes the header of a new file before other lines, and drops lines queued for the previous file', () => {
   const outlets = new FaultyOutlets();
   const sink = new LineSink({ open: outlets.open, begin: () => 'header\n' });
-  const losses: (Loss | undefined)[] = [];
+  const losses: (LineLoss | undefined)[] = [];
   sink.listen({ recovered: (loss) => void losses.push(loss) });
   outlets.openFaults = [fullDisk];
   sink.write('early\n');

@@ -11,7 +11,7 @@ import { visibleBytes } from '../visible-bytes.ts';
 import { visibleText } from '../visible-text.ts';
 import type { Outlet } from './outlet.ts';
 
-export interface Loss {
+export interface LineLoss {
   readonly lines: number;
   readonly from: Date;
   readonly to: Date;
@@ -50,7 +50,7 @@ export interface SinkListener {
    * The queue is empty again after a failure, after a loss, or both. Lines written by this handler replace the lost
    * ones.
    */
-  recovered?(loss: Loss | undefined): void;
+  recovered?(loss: LineLoss | undefined): void;
 }
 
 const maxBytesDefault = 1024 * 1024;
@@ -74,7 +74,7 @@ const programClock: SinkClock = {
 
 const slowReader = 'its reader did not keep up';
 
-interface Waiting {
+interface QueuedBytes {
   readonly bytes: Buffer;
   /** A header is not counted as a line. */
   readonly isHeader?: true;
@@ -87,22 +87,22 @@ export class LineSink {
   readonly #listeners: SinkListener[] = [];
   #outlet: Outlet | undefined;
   #id: string | undefined;
-  #waitingLines: Waiting[] = [];
-  #current: Waiting | undefined;
+  #waitingLines: QueuedBytes[] = [];
+  #currentBatch: QueuedBytes | undefined;
   #offset = 0;
   #waitingBytes = 0;
   #isPrinting = false;
   /** Whether a wait timed out or lines were lost since the queue was last empty. */
-  #isTooSlow = false;
-  #loss: Loss | undefined;
+  #isBackPressured = false;
+  #loss: LineLoss | undefined;
   #lostLines = 0;
   #failure: unknown;
   #backOffMs = minBackOffMs;
   #failedAt = Number.NEGATIVE_INFINITY;
   #pollMs = minPollMs;
-  #triedAt = Number.NEGATIVE_INFINITY;
+  #lastAttemptAt = Number.NEGATIVE_INFINITY;
   #cancelAttempt: (() => void) | undefined;
-  #emptyWait: { promise: Promise<void>; resolve: () => void } | undefined;
+  #pendingEmpty: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(options: LineSinkOptions) {
     this.#options = options;
@@ -116,12 +116,9 @@ export class LineSink {
 
   /** Computed on request from the bounded queue. */
   get lines(): SinkLines {
-    const current = this.#current?.bytes.subarray(this.#offset);
-    const waitingChunks = [
-      ...(current === undefined ? [] : [current]),
-      ...this.#waitingLines.map(({ bytes }) => bytes),
-    ];
-    return { lost: this.#lostLines, waiting: waitingChunks.reduce((sum, bytes) => sum + linesIn(bytes), 0) };
+    const current = this.#currentBatch?.bytes.subarray(this.#offset);
+    const queuedChunks = [...(current === undefined ? [] : [current]), ...this.#waitingLines.map(({ bytes }) => bytes)];
+    return { lost: this.#lostLines, waiting: queuedChunks.reduce((sum, bytes) => sum + linesIn(bytes), 0) };
   }
 
   get waitingBytes(): number {
@@ -136,30 +133,30 @@ export class LineSink {
     return this.#outlet !== undefined && this.#outlet.id !== '';
   }
 
-  get isMoved(): boolean {
+  get hasFileMoved(): boolean {
     return this.#outlet?.isMoved() === true;
   }
 
   write(lines: string | Buffer): void {
-    this.#renew();
+    this.#closeMovedFile();
     const bytes = typeof lines === 'string' ? Buffer.from(visibleText(lines)) : visibleBytes(lines);
     const isWithinLimit = this.#waitingBytes === 0 || this.#waitingBytes + bytes.length <= this.#maxBytes;
     if (this.#loss === undefined && isWithinLimit) this.#add({ bytes });
-    else this.#lose(linesIn(bytes));
-    this.#drainUnlessWaiting();
+    else this.#countLostLines(linesIn(bytes));
+    this.#drainUnlessRetryScheduled();
   }
 
   print(text: string): void {
     this.#isPrinting = true;
     this.#add({ bytes: Buffer.from(visibleText(text)) });
-    this.#drainUnlessWaiting();
+    this.#drainUnlessRetryScheduled();
   }
 
   /** Resolves when the queue is empty. A command with much output waits for it between writes. */
-  whenEmpty(): Promise<void> {
+  waitUntilEmpty(): Promise<void> {
     if (this.#waitingBytes === 0) return Promise.resolve();
-    this.#emptyWait ??= Promise.withResolvers<void>();
-    return this.#emptyWait.promise;
+    this.#pendingEmpty ??= Promise.withResolvers<void>();
+    return this.#pendingEmpty.promise;
   }
 
   /**
@@ -167,18 +164,18 @@ export class LineSink {
    * to wait for it.
    */
   waitForSpace(limitMs: number): Promise<void> | undefined {
-    if (this.#isTooSlow || this.#waitingBytes < this.#maxBytes / 2) return undefined;
+    if (this.#isBackPressured || this.#waitingBytes < this.#maxBytes / 2) return undefined;
     return new Promise((resolve) => {
-      const inTime = this.#clock.after(
+      const cancelTimeout = this.#clock.after(
         limitMs,
         () => {
-          this.#isTooSlow = true;
+          this.#isBackPressured = true;
           resolve();
         },
         true,
       );
-      void this.whenEmpty().then(() => {
-        inTime();
+      void this.waitUntilEmpty().then(() => {
+        cancelTimeout();
         resolve();
       });
     });
@@ -192,7 +189,7 @@ export class LineSink {
 
   close(): void {
     this.#drain();
-    this.#dropAttempt();
+    this.#clearAttempt();
     this.#close();
   }
 
@@ -205,17 +202,17 @@ export class LineSink {
     }
   }
 
-  #add(line: Waiting): void {
+  #add(line: QueuedBytes): void {
     if (line.bytes.length === 0) return;
     this.#waitingLines.push(line);
     this.#waitingBytes += line.bytes.length;
   }
 
-  #lose(lines: number): void {
+  #countLostLines(lines: number): void {
     const to = new Date();
     const { lines: previousLines, from, why } = this.#loss ?? { lines: 0, from: to, why: this.#failureReason() };
     this.#loss = { lines: previousLines + lines, from, to, why };
-    this.#isTooSlow = true;
+    this.#isBackPressured = true;
     this.#lostLines += lines;
   }
 
@@ -223,10 +220,10 @@ export class LineSink {
     return this.#failure === undefined ? slowReader : messageOf(this.#failure);
   }
 
-  #renew(): void {
+  #closeMovedFile(): void {
     if (this.#waitingBytes > 0) return;
     try {
-      if (this.isMoved) this.#close();
+      if (this.hasFileMoved) this.#close();
       if (this.#failure === undefined) this.#ensureOutlet();
     } catch (error) {
       this.#fail(error);
@@ -234,45 +231,45 @@ export class LineSink {
   }
 
   /** While the timer runs, it drains the queue, but a long turn of the event loop must not delay a fast reader. */
-  #drainUnlessWaiting(): void {
+  #drainUnlessRetryScheduled(): void {
     if (this.#cancelAttempt === undefined) this.#drain();
-    else if (this.#failure === undefined && this.#clock.now() - this.#triedAt >= minPollMs) this.#drain();
+    else if (this.#failure === undefined && this.#clock.now() - this.#lastAttemptAt >= minPollMs) this.#drain();
   }
 
   #drain(): void {
-    this.#dropAttempt();
+    this.#clearAttempt();
     try {
       while (this.#waitingBytes > 0) {
         const outlet = this.#ensureOutlet();
-        const current = this.#next(outlet.maxWriteBytes);
+        const current = this.#nextBatch(outlet.maxWriteBytes);
         if (current === undefined) break;
         const writtenBytes = outlet.write(current.bytes.subarray(this.#offset));
-        this.#triedAt = this.#clock.now();
+        this.#lastAttemptAt = this.#clock.now();
         if (writtenBytes === 0) {
           this.#waitForSpace();
           return;
         }
-        this.#took(writtenBytes);
+        this.#recordWrittenBytes(writtenBytes);
       }
     } catch (error) {
       this.#fail(error);
       return;
     }
-    this.#allOut();
+    this.#onQueueEmpty();
   }
 
-  #took(bytes: number): void {
+  #recordWrittenBytes(bytes: number): void {
     this.#pollMs = minPollMs;
     this.#offset += bytes;
     this.#waitingBytes -= bytes;
-    if (this.#offset < this.#current!.bytes.length) return;
-    this.#current = undefined;
+    if (this.#offset < this.#currentBatch!.bytes.length) return;
+    this.#currentBatch = undefined;
     this.#offset = 0;
   }
 
   /** The next batch contains as many lines as one write may take, at least one. */
-  #next(maxBytes: number): Waiting | undefined {
-    if (this.#current !== undefined) return this.#current;
+  #nextBatch(maxBytes: number): QueuedBytes | undefined {
+    if (this.#currentBatch !== undefined) return this.#currentBatch;
     let count = 0;
     let bytes = 0;
     for (const line of this.#waitingLines) {
@@ -283,17 +280,17 @@ export class LineSink {
     }
     const mergedLines = this.#waitingLines.splice(0, count);
     this.#offset = 0;
-    this.#current =
+    this.#currentBatch =
       mergedLines.length <= 1 ? mergedLines[0] : { bytes: Buffer.concat(mergedLines.map((line) => line.bytes)) };
-    return this.#current;
+    return this.#currentBatch;
   }
 
   #scheduleAttempt(ms: number, keepsAlive: boolean): void {
-    this.#dropAttempt();
+    this.#clearAttempt();
     this.#cancelAttempt = this.#clock.after(ms, () => this.#drain(), keepsAlive);
   }
 
-  #dropAttempt(): void {
+  #clearAttempt(): void {
     this.#cancelAttempt?.();
     this.#cancelAttempt = undefined;
   }
@@ -305,7 +302,7 @@ export class LineSink {
 
   #fail(error: unknown): void {
     this.#close();
-    const isNew = this.#failure === undefined;
+    const isNewFailure = this.#failure === undefined;
     this.#failure = error;
     const now = this.#clock.now();
     if (now - this.#failedAt > this.#backOffMs + resetBackOffAfterMs) this.#backOffMs = minBackOffMs;
@@ -313,16 +310,16 @@ export class LineSink {
     // A disk that is full does not keep the process alive.
     this.#scheduleAttempt(this.#backOffMs, false);
     this.#backOffMs = Math.min(2 * this.#backOffMs, maxBackOffMs);
-    if (isNew) for (const listener of this.#listeners) listener.failed?.(error, this.#isPrinting);
+    if (isNewFailure) for (const listener of this.#listeners) listener.failed?.(error, this.#isPrinting);
   }
 
-  #allOut(): void {
+  #onQueueEmpty(): void {
     // Without a write it is unknown whether the outlet works again.
     if (this.#failure !== undefined && this.#outlet === undefined) return;
     this.#isPrinting = false;
-    this.#isTooSlow = false;
-    this.#emptyWait?.resolve();
-    this.#emptyWait = undefined;
+    this.#isBackPressured = false;
+    this.#pendingEmpty?.resolve();
+    this.#pendingEmpty = undefined;
     if (this.#failure === undefined && this.#loss === undefined) return;
     const loss = this.#loss;
     this.#failure = undefined;
@@ -336,32 +333,34 @@ export class LineSink {
     const { id, isEmpty } = this.#outlet;
     if (id !== this.#id || isEmpty) {
       this.#id = id;
-      this.#beginFile();
+      this.#startFile();
     }
     return this.#outlet;
   }
 
-  #beginFile(): void {
+  #startFile(): void {
     if (this.#options.begin === undefined) {
-      this.#beginWithWholeLine();
+      this.#startWithCompleteLine();
       return;
     }
     const current =
-      this.#current === undefined ? [] : [{ ...this.#current, bytes: this.#current.bytes.subarray(this.#offset) }];
+      this.#currentBatch === undefined
+        ? []
+        : [{ ...this.#currentBatch, bytes: this.#currentBatch.bytes.subarray(this.#offset) }];
     const lines = [...current, ...this.#waitingLines]
       .filter(({ isHeader }) => isHeader === undefined)
       .reduce((sum, { bytes }) => sum + linesIn(bytes), 0);
-    if (lines > 0) this.#lose(lines);
+    if (lines > 0) this.#countLostLines(lines);
     this.#waitingLines = [];
     this.#waitingBytes = 0;
-    this.#current = undefined;
+    this.#currentBatch = undefined;
     this.#add({ bytes: Buffer.from(visibleText(this.#options.begin())), isHeader: true });
   }
 
   /** Half of the line is in the previous file, so it is written again from its start. */
-  #beginWithWholeLine(): void {
-    if (this.#current === undefined || this.#offset === 0) return;
-    const lineStart = this.#current.bytes.lastIndexOf('\n', this.#offset - 1) + 1;
+  #startWithCompleteLine(): void {
+    if (this.#currentBatch === undefined || this.#offset === 0) return;
+    const lineStart = this.#currentBatch.bytes.lastIndexOf('\n', this.#offset - 1) + 1;
     this.#waitingBytes += this.#offset - lineStart;
     this.#offset = lineStart;
   }
@@ -382,6 +381,6 @@ function linesIn(bytes: Buffer): number {
 }
 
 /** The reader has closed its end, as in `chartpilot trace x | head`. */
-export function hasNoReader(error: unknown): boolean {
+export function isClosedPipe(error: unknown): boolean {
   return isSystemError(error, 'EPIPE') || isSystemError(error, 'ENXIO') || isSystemError(error, 'ECONNRESET');
 }

@@ -60,8 +60,8 @@ export class LogLevels {
     const stackTraceLevels = parseLogLevels(stackTraceLevel);
     const namedScopes = new Set(callers.split(',').map((scope) => scope.trim()));
     this.#initial = (scope) => ({
-      outputLevel: levelIn(outputLevels, scope) ?? 'info',
-      stackTraceLevel: levelIn(stackTraceLevels, scope) ?? 'none',
+      outputLevel: levelOfScope(outputLevels, scope) ?? 'info',
+      stackTraceLevel: levelOfScope(stackTraceLevels, scope) ?? 'none',
       logCallers: namedScopes.has('all') || namedScopes.has('*') || namedScopes.has(scope),
     });
   }
@@ -122,6 +122,6 @@ export class LogLevels {
   }
 }
 
-function levelIn(levels: ReadonlyMap<string, LogLevel>, scope: string): LogLevel | undefined {
+function levelOfScope(levels: ReadonlyMap<string, LogLevel>, scope: string): LogLevel | undefined {
   return levels.get('all') ?? levels.get(scope) ?? levels.get('default');
 }

@@ -72,4 +72,4 @@ export function unknownScopes(scopes: Iterable<string>): string[] {
   return [...new Set(scopes)].filter((scope) => scope !== allScopes && !Object.hasOwn(logScopes, scope));
 }
 
-export const scopesInWords = (): string => [allScopes, ...Object.keys(logScopes)].sort().join(', ');
+export const describeScopes = (): string => [allScopes, ...Object.keys(logScopes)].sort().join(', ');

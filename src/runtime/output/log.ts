@@ -4,7 +4,7 @@ import { messageOf } from '../errors.ts';
 import {
   type EventLevel,
   type EventOfLevel,
-  fieldsBesideMessage,
+  fieldsOutsideMessage,
   type LogEntry,
   type LogEventId,
   levelOfEvent,
@@ -41,7 +41,7 @@ export interface LogOptions extends InitialLevels {
 }
 
 type WriteLine = (level: EventLevel, event: LogEventId, message: string, fields: object) => void;
-type Lines = (scope: string, write: (line: string) => void) => WriteLine;
+type LineWriterFactory = (scope: string, write: (line: string) => void) => WriteLine;
 
 /** Text lines are `time <tab> level <tab> scope <tab> message  key=value …`. */
 export function createLogger(options: LogOptions = {}): Logger {
@@ -50,7 +50,7 @@ export function createLogger(options: LogOptions = {}): Logger {
   const lines = options.asJson === true ? jsonLines : textLines;
   const loggerOf = (scope: string, writeLine = lines(scope, write), proxy?: string): Logger => {
     const settings = levels.of(scope);
-    const enabled = (eventLevel: EventLevel): boolean =>
+    const isEnabled = (eventLevel: EventLevel): boolean =>
       includesLevel(settings.outputLevel, eventLevel) ||
       (proxy !== undefined && levels.includesProxy(scope, eventLevel, proxy));
     const emit = (eventLevel: EventLevel, event: LogEventId, fields: object, from: Caller): void =>
@@ -59,7 +59,7 @@ export function createLogger(options: LogOptions = {}): Logger {
       eventLevel: Level,
     ): ((event: EventOfLevel<Level>, fields?: object) => void) =>
       function line(event, fields = {}) {
-        if (enabled(eventLevel)) emit(eventLevel, event, fields, line);
+        if (isEnabled(eventLevel)) emit(eventLevel, event, fields, line);
       };
     return {
       debug: logAtLevel('debug'),
@@ -68,21 +68,22 @@ export function createLogger(options: LogOptions = {}): Logger {
       error: logAtLevel('error'),
       write: function entry({ event, ...fields }) {
         const eventLevel = levelOfEvent(event);
-        if (enabled(eventLevel)) emit(eventLevel, event, fields, entry);
+        if (isEnabled(eventLevel)) emit(eventLevel, event, fields, entry);
       },
       relay: function relayed(event, eventLevel, text, fields = {}) {
-        if (enabled(eventLevel)) writeLine(eventLevel, event, text, withOrigin(settings, eventLevel, fields, relayed));
+        if (isEnabled(eventLevel))
+          writeLine(eventLevel, event, text, withOrigin(settings, eventLevel, fields, relayed));
       },
       scope: (name) => loggerOf(name),
       ofProxy: (name) => loggerOf(scope, writeLine, name),
       levels,
-      enabled,
+      enabled: isEnabled,
     };
   };
   return loggerOf('default');
 }
 
-const jsonLines: Lines = (scope, write) => {
+const jsonLines: LineWriterFactory = (scope, write) => {
   const log = pino(
     {
       level: 'debug',
@@ -113,30 +114,30 @@ function withOrigin(
   const frames = stackHolder.stack.split('\n').slice(1);
   return {
     ...fields,
-    ...(logCallers && { caller: placeOf(frames[0]) }),
+    ...(logCallers && { caller: callerLocationOf(frames[0]) }),
     ...(hasStack && { stack: frames.map((frame) => frame.trim()).join(' ') }),
   };
 }
 
-function placeOf(frame = ''): string {
+function callerLocationOf(frame = ''): string {
   return /([^/\\(\s]+:\d+):\d+\)?$/.exec(frame)?.[1] ?? 'unknown';
 }
 
 /** Does not use pino, whose lines would have to be parsed again; values are limited as in pino. */
-const textLines: Lines = (scope, write) => (eventLevel, event, message, fields) => {
-  const lineText = [message, ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join('  ');
+const textLines: LineWriterFactory = (scope, write) => (eventLevel, event, message, fields) => {
+  const lineText = [message, ...Object.entries(fieldsOutsideMessage(event, fields)).flatMap(textOfField)].join('  ');
   write(`${new Date().toISOString()}\t${eventLevel}\t${visibleLine(scope)}\t${visibleLine(lineText)}\n`);
 };
 
 /** An entry as `message  key=value …`, for a program that prints it instead of logging it. */
 export function entryText({ event, ...fields }: LogEntry): string {
-  return [messageText(event, fields), ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join(
+  return [messageText(event, fields), ...Object.entries(fieldsOutsideMessage(event, fields)).flatMap(textOfField)].join(
     '  ',
   );
 }
 
 function textOfField([key, value]: [string, unknown]): string[] {
-  if (typeof value === 'string') return [`${key}=${isBare(value) ? value : JSON.stringify(value)}`];
+  if (typeof value === 'string') return [`${key}=${needsNoQuotes(value) ? value : JSON.stringify(value)}`];
   const json = jsonOf(value);
   if (json === undefined) return [];
   // A value that JSON converts to a string, such as a date, is written as a string.
@@ -147,7 +148,7 @@ function textOfField([key, value]: [string, unknown]): string[] {
  * A value that contains a backslash is quoted, and the backslash doubled, so that no value resembles the escape of
  * another.
  */
-function isBare(value: string): boolean {
+function needsNoQuotes(value: string): boolean {
   return !/[\s"=\\]/.test(value) && visibleText(value) === value;
 }
 

@@ -50,7 +50,7 @@ export function openStandardStream(fd: 1 | 2): Outlet {
   const stats = fstatSync(fd);
   // A file that was opened without O_APPEND has its write position in this descriptor.
   if (stats.isFile()) return new DescriptorOutlet(fd, stats);
-  const reopenedFd = stats.isSocket() ? undefined : reopened(fd);
+  const reopenedFd = stats.isSocket() ? undefined : reopenNonBlocking(fd);
   if (reopenedFd !== undefined) return new DescriptorOutlet(reopenedFd, stats, () => closeSync(reopenedFd));
   // Sockets cannot be opened by a name, nor can a pipe of another user. Node's stream sets them to non-blocking when it is created.
   (fd === 1 ? nodeOutput() : process.stderr).on('error', () => {});
@@ -58,7 +58,7 @@ export function openStandardStream(fd: 1 | 2): Outlet {
 }
 
 /** @throws ENXIO for a pipe without a reader */
-function reopened(fd: number): number | undefined {
+function reopenNonBlocking(fd: number): number | undefined {
   try {
     return openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
   } catch (error) {
@@ -118,7 +118,7 @@ class DescriptorOutlet implements Outlet {
   readonly #isFile: boolean;
   readonly #close: () => void;
   readonly #path: string | undefined;
-  #hasWritten = false;
+  #hasWrittenBytes = false;
 
   constructor(fd: number, stats: Stats, close: () => void = () => {}, path?: string) {
     this.#fd = fd;
@@ -133,7 +133,7 @@ class DescriptorOutlet implements Outlet {
   write(bytes: Buffer): number {
     try {
       const writtenBytes = writeSync(this.#fd, bytes);
-      this.#hasWritten = true;
+      this.#hasWrittenBytes = true;
       return writtenBytes;
     } catch (error) {
       if (isSystemError(error, 'EAGAIN')) return 0;
@@ -145,7 +145,7 @@ class DescriptorOutlet implements Outlet {
     if (!this.#isFile || this.#path === undefined) return false;
     try {
       const stats = statSync(this.#path);
-      return idOf(stats) !== this.id || (stats.size === 0 && this.#hasWritten);
+      return idOf(stats) !== this.id || (stats.size === 0 && this.#hasWrittenBytes);
     } catch {
       return true;
     }

@@ -1,5 +1,5 @@
 import { messageOf } from '../errors.ts';
-import { hasNoReader, LineSink } from './line-sink.ts';
+import { isClosedPipe, LineSink } from './line-sink.ts';
 import { openFile, openStandardStream } from './outlet.ts';
 
 /** Limits the wait for a slow reader of a log or a report. Output of commands is awaited as long as it has a reader. */
@@ -13,13 +13,13 @@ export function setOutputFailureCode(code: number): void {
 
 const openSinks = new Set<LineSink>();
 
-function endsWithProgram(sink: LineSink): LineSink {
+function closeSinkOnExit(sink: LineSink): LineSink {
   openSinks.add(sink);
   return sink;
 }
 
-export const standardOutput = endsWithProgram(new LineSink({ open: () => openStandardStream(1) }));
-export const standardError = endsWithProgram(new LineSink({ open: () => openStandardStream(2) }));
+export const standardOutput = closeSinkOnExit(new LineSink({ open: () => openStandardStream(1) }));
+export const standardError = closeSinkOnExit(new LineSink({ open: () => openStandardStream(2) }));
 
 standardOutput.listen({
   failed: (error, printing) => {
@@ -28,13 +28,13 @@ standardOutput.listen({
 });
 
 /** The file is created again after it was moved. */
-export function appendTo(path: string): LineSink {
-  return endsWithProgram(new LineSink({ open: () => openFile(path) }));
+export function openAppendingSink(path: string): LineSink {
+  return closeSinkOnExit(new LineSink({ open: () => openFile(path) }));
 }
 
 /** A reader may close the pipe (`chartpilot trace x | head`), which is not reported. */
 function exitOnOutputFailure(error: unknown): never {
-  if (!hasNoReader(error)) {
+  if (!isClosedPipe(error)) {
     standardError.write(`standard output cannot be written: ${messageOf(error)}\n`);
     process.exitCode = outputFailureCode ?? (process.exitCode || 1);
   }

@@ -57,7 +57,7 @@ function describeMembers(of: unknown, depth = 0): unknown {
     for (const property of Object.getOwnPropertyNames(prototype)) names.add(property);
   }
   const shownNames = [...names]
-    .filter((memberName) => !['constructor', 'pair', 'take', 'proto', 'toString'].includes(memberName))
+    .filter((memberName) => !['constructor', 'pairTypes', 'adoptBuilt', 'proto', 'toString'].includes(memberName))
     .sort();
   return Object.fromEntries(
     shownNames.map((memberName) => [

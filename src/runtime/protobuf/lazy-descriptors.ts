@@ -53,7 +53,7 @@ class LazyFile {
   readonly asImport: DescFile;
   readonly #outline: FileOutline;
   readonly #descriptor: string;
-  #built: DescFile | undefined;
+  #loadedFile: DescFile | undefined;
 
   constructor(outline: FileOutline, descriptor: string, imports: readonly DescFile[]) {
     this.#outline = outline;
@@ -70,23 +70,23 @@ class LazyFile {
   }
 
   get extensions(): readonly DescExtension[] {
-    return this.#outline.more ? this.built().extensions : [];
+    return this.#outline.more ? this.load().extensions : [];
   }
 
   get services(): readonly DescService[] {
-    return this.#outline.more ? this.built().services : [];
+    return this.#outline.more ? this.load().services : [];
   }
 
   get proto(): DescFile['proto'] {
-    return this.built().proto;
+    return this.load().proto;
   }
 
   get edition(): DescFile['edition'] {
-    return this.built().edition;
+    return this.load().edition;
   }
 
   get deprecated(): boolean {
-    return this.built().deprecated;
+    return this.load().deprecated;
   }
 
   toString(): string {
@@ -94,9 +94,9 @@ class LazyFile {
   }
 
   /** The file as protobuf-es builds it; its types are moved into those of this file. */
-  built(): DescFile {
-    this.#built ??= this.#build();
-    return this.#built;
+  load(): DescFile {
+    this.#loadedFile ??= this.#build();
+    return this.#loadedFile;
   }
 
   #build(): DescFile {
@@ -104,19 +104,19 @@ class LazyFile {
     for (const message of proto.messageType) restoreJsonNames(message);
     const imports = new Map(this.dependencies.map((file) => [nameOf(file), asImport(file)]));
     proto.dependency = [...imports.keys()];
-    const built = createFileRegistry(proto, (name) => imports.get(name)).getFile(proto.name)!;
+    const builtFile = createFileRegistry(proto, (name) => imports.get(name)).getFile(proto.name)!;
     const lazyTypes = new Map<Type, LazyType>();
-    for (const [index, message] of this.messages.entries()) message.pair(built.messages[index]!, lazyTypes);
-    for (const [index, lazyEnum] of this.enums.entries()) lazyTypes.set(built.enums[index]!, lazyEnum);
-    for (const [from, to] of lazyTypes) to.take(from as DescMessage & DescEnum, lazyTypes);
-    for (const extension of built.extensions) referTo(extension, lazyTypes);
-    for (const service of built.services) {
-      for (const method of service.methods as Changeable<DescMethod>[]) {
+    for (const [index, message] of this.messages.entries()) message.pairTypes(builtFile.messages[index]!, lazyTypes);
+    for (const [index, lazyEnum] of this.enums.entries()) lazyTypes.set(builtFile.enums[index]!, lazyEnum);
+    for (const [from, to] of lazyTypes) to.adoptBuilt(from as DescMessage & DescEnum, lazyTypes);
+    for (const extension of builtFile.extensions) redirectReferences(extension, lazyTypes);
+    for (const service of builtFile.services) {
+      for (const method of service.methods as Mutable<DescMethod>[]) {
         method.input = lazyTypeOf(method.input, lazyTypes);
         method.output = lazyTypeOf(method.output, lazyTypes);
       }
     }
-    return built;
+    return builtFile;
   }
 }
 
@@ -172,25 +172,27 @@ class LazyMessage {
     return `message ${this.typeName}`;
   }
 
-  pair(built: DescMessage, lazyTypes: Map<Type, LazyType>): void {
-    lazyTypes.set(built, this);
-    for (const [index, message] of this.nestedMessages.entries()) message.pair(built.nestedMessages[index]!, lazyTypes);
-    for (const [index, lazyEnum] of this.nestedEnums.entries()) lazyTypes.set(built.nestedEnums[index]!, lazyEnum);
+  pairTypes(builtMessage: DescMessage, lazyTypes: Map<Type, LazyType>): void {
+    lazyTypes.set(builtMessage, this);
+    for (const [index, message] of this.nestedMessages.entries())
+      message.pairTypes(builtMessage.nestedMessages[index]!, lazyTypes);
+    for (const [index, lazyEnum] of this.nestedEnums.entries())
+      lazyTypes.set(builtMessage.nestedEnums[index]!, lazyEnum);
   }
 
-  take(built: DescMessage, lazyTypes: ReadonlyMap<Type, LazyType>): void {
+  adoptBuilt(builtMessage: DescMessage, lazyTypes: ReadonlyMap<Type, LazyType>): void {
     const self = this as unknown as DescMessage;
-    for (const field of built.fields) {
-      (field as Changeable<DescField>).parent = self;
-      referTo(field, lazyTypes);
+    for (const field of builtMessage.fields) {
+      (field as Mutable<DescField>).parent = self;
+      redirectReferences(field, lazyTypes);
     }
-    for (const oneof of built.oneofs as Changeable<DescMessage['oneofs'][number]>[]) oneof.parent = self;
-    copyProperties(this, built, ['fields', 'field', 'oneofs', 'members', 'proto', 'deprecated']);
+    for (const oneof of builtMessage.oneofs as Mutable<DescMessage['oneofs'][number]>[]) oneof.parent = self;
+    copyProperties(this, builtMessage, ['fields', 'field', 'oneofs', 'members', 'proto', 'deprecated']);
   }
 
   /** Building the file replaces these accessors with its values. */
   #builtValue<Name extends keyof DescMessage>(name: Name): DescMessage[Name] {
-    this.file.built();
+    this.file.load();
     return (this as unknown as DescMessage)[name];
   }
 }
@@ -237,34 +239,34 @@ class LazyEnum {
     return `enum ${this.typeName}`;
   }
 
-  take(built: DescEnum): void {
+  adoptBuilt(builtEnum: DescEnum): void {
     const self = this as unknown as DescEnum;
-    for (const value of built.values as Changeable<DescEnum['values'][number]>[]) value.parent = self;
-    copyProperties(this, built, ['values', 'value', 'open', 'sharedPrefix', 'proto', 'deprecated']);
+    for (const value of builtEnum.values as Mutable<DescEnum['values'][number]>[]) value.parent = self;
+    copyProperties(this, builtEnum, ['values', 'value', 'open', 'sharedPrefix', 'proto', 'deprecated']);
   }
 
   #builtValue<Name extends keyof DescEnum>(name: Name): DescEnum[Name] {
-    this.file.built();
+    this.file.load();
     return (this as unknown as DescEnum)[name];
   }
 }
 
-type Changeable<Desc> = { -readonly [Name in keyof Desc]: Desc[Name] };
+type Mutable<Desc> = { -readonly [Name in keyof Desc]: Desc[Name] };
 type Type = DescMessage | DescEnum;
 type LazyType = LazyMessage | LazyEnum;
 
-function referTo(field: DescField | DescExtension, lazyTypes: ReadonlyMap<Type, LazyType>): void {
-  const changeable = field as { message?: DescMessage | undefined; enum?: DescEnum | undefined };
-  if (changeable.message !== undefined) changeable.message = lazyTypeOf(changeable.message, lazyTypes);
-  if (changeable.enum !== undefined) changeable.enum = lazyTypeOf(changeable.enum, lazyTypes);
+function redirectReferences(field: DescField | DescExtension, lazyTypes: ReadonlyMap<Type, LazyType>): void {
+  const changeableField = field as { message?: DescMessage | undefined; enum?: DescEnum | undefined };
+  if (changeableField.message !== undefined) changeableField.message = lazyTypeOf(changeableField.message, lazyTypes);
+  if (changeableField.enum !== undefined) changeableField.enum = lazyTypeOf(changeableField.enum, lazyTypes);
 }
 
-function lazyTypeOf<Desc extends Type>(built: Desc, lazyTypes: ReadonlyMap<Type, LazyType>): Desc {
-  return (lazyTypes.get(built) as unknown as Desc | undefined) ?? built;
+function lazyTypeOf<Desc extends Type>(builtType: Desc, lazyTypes: ReadonlyMap<Type, LazyType>): Desc {
+  return (lazyTypes.get(builtType) as unknown as Desc | undefined) ?? builtType;
 }
 
-function copyProperties<Desc extends Type>(to: LazyType, from: Desc, names: readonly (keyof Desc)[]): void {
-  for (const name of names) Object.defineProperty(to, name, { value: from[name], enumerable: true });
+function copyProperties<Desc extends Type>(target: LazyType, from: Desc, names: readonly (keyof Desc)[]): void {
+  for (const name of names) Object.defineProperty(target, name, { value: from[name], enumerable: true });
 }
 
 function typeNameOf(scope: string, name: string): string {

@@ -6,13 +6,13 @@ import { actorName } from './known-actors.ts';
 /** Maximum values copied from one context or event; further ones are omitted. */
 const maxValues = 5_000;
 const maxItems = 1_000;
-const deepest = 12;
+const maxDepth = 12;
 /** The patterns of secrets search the entire text; a trace shows far less. */
 const maxTextLength = 20_000;
 
 export const cycle = '[cycle]';
 export const unreadableText = '[unreadable]';
-export const moreText = '… (more)';
+export const truncationMarker = '… (more)';
 
 /** The same data results in the same copy. */
 export function boundedData(value: unknown): unknown {
@@ -25,7 +25,7 @@ export function boundedData(value: unknown): unknown {
     }
     if (typeof item !== 'object' || item === null) return typeof item === 'symbol' ? String(item) : item;
     if (ancestors.has(item)) return cycle;
-    if (depth >= deepest) return '[deep]';
+    if (depth >= maxDepth) return '[deep]';
     ancestors.add(item);
     try {
       return Array.isArray(item) ? list(item, depth + 1) : record(item, depth + 1);
@@ -40,7 +40,7 @@ export function boundedData(value: unknown): unknown {
     const copies: unknown[] = [];
     for (let i = 0; i < items.length; i++) {
       if (i >= maxItems || remainingValues-- <= 0) return [...copies, `… (${items.length} items)`];
-      copies.push(copy(field(items, i), depth));
+      copies.push(copy(readProperty(items, i), depth));
     }
     return copies;
   };
@@ -48,24 +48,24 @@ export function boundedData(value: unknown): unknown {
   const record = (item: object, depth: number): unknown => {
     const prototype: unknown = Object.getPrototypeOf(item);
     // As in redaction, values other than plain data are named, not traversed.
-    if (item instanceof Error) return String(field(item, 'message'));
+    if (item instanceof Error) return String(readProperty(item, 'message'));
     if (prototype !== Object.prototype && prototype !== null)
       return isActor(item) ? actorText(item) : `[${nameOf(item)}]`;
     const copies = new Map<string, unknown>();
     for (const key of Object.keys(item)) {
       if (remainingValues-- <= 0) {
-        copies.set('…', moreText);
+        copies.set('…', truncationMarker);
         break;
       }
       // A later assignment to `__proto__` would set the prototype.
-      if (key !== '__proto__') copies.set(key, copy(field(item, key), depth));
+      if (key !== '__proto__') copies.set(key, copy(readProperty(item, key), depth));
     }
     return Object.fromEntries(copies);
   };
   return copy(value, 0);
 }
 
-function field(item: object, key: string | number): unknown {
+function readProperty(item: object, key: string | number): unknown {
   try {
     return (item as Record<string | number, unknown>)[key];
   } catch {
@@ -74,12 +74,16 @@ function field(item: object, key: string | number): unknown {
 }
 
 function isActor(item: object): item is AnyActorRef {
-  return typeof field(item, 'getSnapshot') === 'function' && typeof field(item, 'id') === 'string' && '_parent' in item;
+  return (
+    typeof readProperty(item, 'getSnapshot') === 'function' &&
+    typeof readProperty(item, 'id') === 'string' &&
+    '_parent' in item
+  );
 }
 
 const actorText = (ref: AnyActorRef): string => `[Actor ${actorName(ref, true)}]`;
 
 function nameOf(item: object): string {
-  const { name } = (field(item, 'constructor') ?? {}) as { name?: unknown };
+  const { name } = (readProperty(item, 'constructor') ?? {}) as { name?: unknown };
   return typeof name === 'string' && name !== '' ? name : 'object';
 }

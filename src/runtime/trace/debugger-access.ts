@@ -82,7 +82,7 @@ export class DebuggerAccess {
   }
 
   refusalOf(caller: Caller, { methods = ['GET'], needsToken = true }: AccessRule = {}): AccessRefusal | undefined {
-    const reason = whyForeign(caller);
+    const reason = foreignCallerReason(caller);
     if (reason !== undefined) return { status: 403, body: `refused: ${reason}\n` };
     if (!methods.includes(caller.method))
       return { status: 405, body: `method must be ${methods.join(' or ')}\n`, headers: { allow: methods.join(', ') } };
@@ -101,8 +101,8 @@ export class DebuggerAccess {
 }
 
 /** Checks that the caller itself sent the request from this host. */
-export function whyForeign(caller: Pick<Caller, 'headers' | 'peer'>): string | undefined {
-  const reason = whyFromOutside(caller);
+export function foreignCallerReason(caller: Pick<Caller, 'headers' | 'peer'>): string | undefined {
+  const reason = outsideCallerReason(caller);
   if (reason !== undefined) return reason;
   const { headers } = caller;
   const site = headers['sec-fetch-site'];
@@ -112,7 +112,7 @@ export function whyForeign(caller: Pick<Caller, 'headers' | 'peer'>): string | u
 }
 
 /** Why a request is not from this host; `undefined` if it is. Does not check which page caused it. */
-function whyFromOutside({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): string | undefined {
+function outsideCallerReason({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): string | undefined {
   // The local address is checked, too: Envoy forwards requests from outside, from a loopback address to the host's own
   // address.
   if (!isLoopback(peer.remoteAddress) || !isLoopback(peer.localAddress))
@@ -132,7 +132,7 @@ function whyFromOutside({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): st
 export function isFollowedLink(caller: Caller): boolean {
   const { method, headers } = caller;
   return (
-    whyFromOutside(caller) === undefined &&
+    outsideCallerReason(caller) === undefined &&
     method === 'GET' &&
     headers.origin === undefined &&
     headers['sec-fetch-mode'] === 'navigate' &&
@@ -148,7 +148,7 @@ export function isSentByOwnPage(caller: Caller): boolean {
   const { method, headers } = caller;
   const site = headers['sec-fetch-site'];
   return (
-    whyFromOutside(caller) === undefined &&
+    outsideCallerReason(caller) === undefined &&
     method === 'POST' &&
     headers.origin === `http://${headers.host}` &&
     (site === undefined || site === 'same-origin')

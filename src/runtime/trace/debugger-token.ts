@@ -47,8 +47,8 @@ export function findDebuggerToken(port: number, { runDir, owner = currentUid() }
     }
   });
   // A killed program leaves its file behind.
-  const newest = tokenFiles.sort((a, b) => b.mtimeMs - a.mtimeMs)[0];
-  return { ...(newest && { token: newest.token }), rejected: rejectedFiles };
+  const newestFile = tokenFiles.sort((a, b) => b.mtimeMs - a.mtimeMs)[0];
+  return { ...(newestFile && { token: newestFile.token }), rejected: rejectedFiles };
 }
 
 export function readDebuggerToken(port: number, search?: TokenSearch): string | undefined {
@@ -76,7 +76,7 @@ export async function connectToProgram(
   { runDir, acceptLimitMs = acceptLimitMsDefault }: ConnectOptions = {},
 ): Promise<ProgramConnection> {
   const socket = await connectTo(address);
-  const owner = await acceptedBy(socket, acceptLimitMs);
+  const owner = await waitForPeerOwner(socket, acceptLimitMs);
   if (typeof owner === 'object') {
     const search = { owner: owner.uid, ...(runDir !== undefined && { runDir }) };
     return { socket, ...findDebuggerToken(address.port, search) };
@@ -101,7 +101,7 @@ function connectTo(address: { readonly host: string; readonly port: number }): P
   });
 }
 
-async function acceptedBy(socket: Socket, limitMs: number): Promise<PeerOwner> {
+async function waitForPeerOwner(socket: Socket, limitMs: number): Promise<PeerOwner> {
   const deadline = performance.now() + limitMs;
   for (;;) {
     const owner = ownerOfPeer(socket);

@@ -4,14 +4,14 @@ import { isMachine } from './statechart.ts';
 export interface KnownActor {
   readonly name: string;
   readonly machine: AnyStateMachine | undefined;
-  readonly spawned: number;
-  begun: boolean;
+  readonly spawnSeq: number;
+  hasStarted: boolean;
   /** Why the parent stops it; an actor that is processing an event ends later. */
   stoppedFor?: Cause & { readonly during?: number };
   state: string;
   value: StateValue | undefined;
   context: unknown;
-  seen: unknown;
+  recordedContextSource: unknown;
   /** Delivered events that are not handled yet, in order of delivery; the actor is processing the first. */
   readonly inbox: { readonly event: object; readonly seq: number }[];
 }
@@ -57,8 +57,8 @@ export class KnownActors {
   }
 
   #isNameInUse(name: string): boolean {
-    const other = this.#roots.get(name)?.deref();
-    return other !== undefined && other.getSnapshot().status === 'active';
+    const existingActor = this.#roots.get(name)?.deref();
+    return existingActor !== undefined && existingActor.getSnapshot().status === 'active';
   }
 
   /** @param spawnSeq number of its spawn record; 0 if that was not recorded */
@@ -66,12 +66,12 @@ export class KnownActors {
     const knownActor: KnownActor = {
       name: this.nameOf(ref),
       machine: machineOf(ref),
-      spawned: spawnSeq,
-      begun: false,
+      spawnSeq: spawnSeq,
+      hasStarted: false,
       state: '',
       value: undefined,
       context: undefined,
-      seen: undefined,
+      recordedContextSource: undefined,
       inbox: [],
     };
     this.#knownActors.set(ref, knownActor);
@@ -87,15 +87,15 @@ export class KnownActors {
     const sender = ref === undefined ? undefined : this.#knownActors.get(ref);
     if (sender?.machine === undefined) return {};
     // An idle actor sends no events; an event that it sent with a delay has no cause in the trace.
-    const cause = sender.inbox[0]?.seq ?? (sender.begun ? 0 : sender.spawned);
+    const cause = sender.inbox[0]?.seq ?? (sender.hasStarted ? 0 : sender.spawnSeq);
     return cause === 0 ? {} : { cause };
   }
 }
 
 /** Also removes earlier events, which the actor will never handle. */
 export function removeHandledEvent(actor: KnownActor, event: object): void {
-  actor.begun = true;
-  const deliveredIndex = actor.inbox.findIndex((delivered) => delivered.event === event);
+  actor.hasStarted = true;
+  const deliveredIndex = actor.inbox.findIndex((inboxEntry) => inboxEntry.event === event);
   if (deliveredIndex >= 0) actor.inbox.splice(0, deliveredIndex + 1);
 }
 

@@ -8,7 +8,7 @@ import { EndRecords } from './records/end.ts';
 import type { RecorderContext } from './records/record-context.ts';
 import { recordSpawn } from './records/spawn.ts';
 import { type MachineState, recordStep } from './records/step.ts';
-import { recordUnexpected } from './records/unexpected.ts';
+import { recordUnexpectedEvent } from './records/unexpected.ts';
 import type { TraceBody, TracedEvent, TraceRecord } from './trace.ts';
 import { TraceOutputs, type TraceOutputsOptions } from './trace-outputs.ts';
 
@@ -36,7 +36,7 @@ export interface RecorderOptions extends TraceOutputsOptions {
 }
 
 export function createRecorder(options: RecorderOptions): Recorder {
-  const now = options.now ?? monotonic();
+  const now = options.now ?? createMonotonicClock();
   const outputs = new TraceOutputs(options);
   const observers = new Set<(record: TraceRecord) => void>();
   let seq = 0;
@@ -89,18 +89,18 @@ function inspectorOf(
         if (type.startsWith('xstate.promise.')) break;
         // XState reports the end of an actor only after its parent has reacted to it. Recorded here, the end precedes
         // that reaction.
-        if (from !== undefined && isEnd(type) && !recording.omitted.has(type))
+        if (from !== undefined && isEndEvent(type) && !recording.omitted.has(type))
           endRecords.record(recording, from, from.getSnapshot());
         recordDelivery(recording, ref, from, event.event as TracedEvent);
         if (ref._parent === undefined) {
           endRecords.begin(ref);
-          settleSoon();
+          scheduleSettle();
         }
         break;
       }
       case '@xstate.microstep':
         recordStep(recording, ref, event.snapshot as MachineState, event.event.type, event._transitions);
-        if (event._transitions.length === 0) recordUnexpected(recording, ref, event.snapshot, event.event.type);
+        if (event._transitions.length === 0) recordUnexpectedEvent(recording, ref, event.snapshot, event.event.type);
         break;
       case '@xstate.action':
         recordAction(recording, ref, event.action);
@@ -113,20 +113,20 @@ function inspectorOf(
     }
   };
   // An error thrown here would propagate out of the application's actor.send().
-  const warnOf = (error: unknown): void => warn(`trace: ${messageOf(error)}`);
+  const warnAbout = (error: unknown): void => warn(`trace: ${messageOf(error)}`);
   const recordPending = (): void => {
     try {
       endRecords.recordFailures(recording);
     } catch (error) {
-      warnOf(error);
+      warnAbout(error);
     }
   };
-  let isDue = false;
-  const settleSoon = (): void => {
-    if (isDue) return;
-    isDue = true;
+  let isScheduled = false;
+  const scheduleSettle = (): void => {
+    if (isScheduled) return;
+    isScheduled = true;
     queueMicrotask(() => {
-      isDue = false;
+      isScheduled = false;
       recordPending();
     });
   };
@@ -136,18 +136,18 @@ function inspectorOf(
       try {
         inspect(event);
       } catch (error) {
-        warnOf(error);
+        warnAbout(error);
       }
     },
     settle: recordPending,
   };
 }
 
-function isEnd(type: string): boolean {
+function isEndEvent(type: string): boolean {
   return /^xstate\.(done|error)\.actor\./.test(type);
 }
 
-function monotonic(): MonotonicClock {
+function createMonotonicClock(): MonotonicClock {
   const origin = performance.now();
   return () => performance.now() - origin;
 }

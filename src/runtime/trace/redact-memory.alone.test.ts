@@ -1,12 +1,12 @@
 import { getHeapStatistics } from 'node:v8';
 import { expect, test } from 'vitest';
 import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
-import { redactor } from './redact.ts';
+import { createRedactor } from './redact.ts';
 
 const mib = 1024 * 1024;
 
 test('a truncated text retains only the memory of its remaining part', async () => {
-  const redact = redactor();
+  const redact = createRedactor();
   const retainedObjects: object[] = [];
   await collectGarbage();
   const usedBefore = getHeapStatistics().used_heap_size;

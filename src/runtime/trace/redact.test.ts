@@ -2,11 +2,11 @@ import { generateKeyPairSync } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cpuMs } from '../../../test/harness/cpu-time.ts';
-import { recordRedactor, redactor } from './redact.ts';
+import { createRedactor, recordRedactor } from './redact.ts';
 import { secretsIn } from './secret-texts.ts';
 import type { TraceRecord } from './trace.ts';
 
-const redact = redactor();
+const redact = createRedactor();
 const { privateKey } = generateKeyPairSync('ec', {
   namedCurve: 'P-256',
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
@@ -58,7 +58,7 @@ describe('redaction of a text', () => {
   ])('redaction removes %s', (_, text, expected, secret) => {
     expect(text).toContain(secret);
     expect(redact(text)).toBe(expected);
-    expect(redactor({ full: true })(text)).toBe(expected);
+    expect(createRedactor({ full: true })(text)).toBe(expected);
   });
 
   test.each([
@@ -81,7 +81,7 @@ describe('redaction of a text', () => {
     expect(redacted).toMatch(/… \(\d+ characters\)$/);
     expect(redacted.length).toBeLessThan(2_030);
     expect(redacted).not.toContain('hunter');
-    expect(redactor({ full: true })(longText)).toBe(longText.replace('hunter22hunter22', '[redacted]'));
+    expect(createRedactor({ full: true })(longText)).toBe(longText.replace('hunter22hunter22', '[redacted]'));
   });
 
   test('redaction takes bounded time for a text designed to be slow', () => {
@@ -101,7 +101,7 @@ describe('redaction of a text', () => {
       `Basic ${'a'.repeat(200_000)}`,
     ];
     const tookMs = cpuMs(() => {
-      for (const text of nasty) redactor({ full: true })(text);
+      for (const text of nasty) createRedactor({ full: true })(text);
     });
     expect(tookMs).toBeLessThan(2_000);
   });
@@ -184,7 +184,7 @@ describe('redaction of a value', () => {
   test('redaction removes a secret of the environment at any position and in any encoding', () => {
     const secret = 'pa"ss/wörd+1';
     const { DB_PASSWORD, ...rest } = { DB_PASSWORD: secret, PATH: '/bin' };
-    const redacted = redactor({ secrets: secretsIn({ DB_PASSWORD, ...rest }) })({
+    const redacted = createRedactor({ secrets: secretsIn({ DB_PASSWORD, ...rest }) })({
       a: `x${secret}x`,
       json: JSON.stringify({ secret: [secret] }).slice(10),
       url: `/?q=${encodeURIComponent(secret)}&x`,
@@ -203,7 +203,7 @@ describe('redaction of a value', () => {
   });
 
   test('redaction finds a multi-line secret line by line', () => {
-    const redactKey = redactor({ secrets: secretsIn({ TLS_PRIVATE_KEY: privateKey }) });
+    const redactKey = createRedactor({ secrets: secretsIn({ TLS_PRIVATE_KEY: privateKey }) });
     for (const line of privateKey.split('\n').filter((keyLine) => keyLine.length >= 16 && !keyLine.startsWith('-'))) {
       expect(redactKey(`  ${line}`)).toBe('  [redacted]');
     }
@@ -217,7 +217,7 @@ describe('redaction of a value', () => {
       ...list.slice(4, 16),
       '… (40 items)',
     ]);
-    expect(redactor({ full: true })({ list }).list).toEqual(list.with(3, 'Bearer [redacted]'));
+    expect(createRedactor({ full: true })({ list }).list).toEqual(list.with(3, 'Bearer [redacted]'));
   });
 
   test('redaction replaces an Error with its redacted message, names values other than plain data, and omits deeply nested values', () => {
@@ -250,7 +250,7 @@ describe('redaction of a value', () => {
 
   test('redaction removes known secrets from any value, keeps the input, and is idempotent', () => {
     const secret = 'hunter22!';
-    const redactSecret = redactor({ secrets: [secret] });
+    const redactSecret = createRedactor({ secrets: [secret] });
     const text = fc.oneof(
       fc.string(),
       fc.constant(secret),

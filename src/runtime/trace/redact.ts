@@ -14,8 +14,8 @@ export interface RedactOptions {
 
 const maxTextLength = 2_000;
 const maxListLength = 16;
-const deepest = 12;
-export const tooDeep = '[deep]';
+const maxDepth = 12;
+export const tooDeepMarker = '[deep]';
 /** Smaller numbers are counters, such as tokens of a bucket and attempts. */
 const minSecretNumber = 100_000;
 const maxCachedLength = 80;
@@ -28,18 +28,18 @@ interface Key {
 /** An unchanged value is returned itself. */
 export type Redact = <T>(value: T) => T;
 
-export function redactor(options: RedactOptions = {}): Redact {
-  const walk = walkOf(options);
+export function createRedactor(options: RedactOptions = {}): Redact {
+  const walk = redactingWalkOf(options);
   return <T>(value: T): T => walk(value, false, 0) as T;
 }
 
 type Walk = (value: unknown, isSecret: boolean, depth: number) => unknown;
 
-function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
+function redactingWalkOf({ full = false, secrets = [] }: RedactOptions): Walk {
   const secretPattern = patternOfSecrets(secrets);
   const redactText = (text: string): string =>
     redactSuspiciousText(secretPattern === undefined ? text : text.replace(secretPattern, redacted));
-  const safeShort = cachedFunction(redactText);
+  const redactShortText = cachedFunction(redactText);
   const keyOf = cachedFunction((name): Key => ({ text: redactText(name), isSecret: isSecretName(name) }));
 
   const isSecretWord = (name: string): boolean =>
@@ -54,23 +54,23 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
 
   const text = (value: string, isSecret: boolean): string => {
     if (isSecret && value !== '') return redacted;
-    const safeText = value.length <= maxCachedLength ? safeShort(value) : redactText(value);
+    const safeText = value.length <= maxCachedLength ? redactShortText(value) : redactText(value);
     if (full || safeText.length <= maxTextLength) return safeText;
     return `${copiedText(safeText.slice(0, maxTextLength))}… (${safeText.length} characters)`;
   };
 
-  const list = (value: readonly unknown[], isSecret: boolean, depth: number): unknown => {
+  const redactList = (value: readonly unknown[], isSecret: boolean, depth: number): unknown => {
     const keptItems = full || value.length <= maxListLength ? value : value.slice(0, maxListLength);
     const isSecretBelow = isSecret || isSecretPair(value);
-    let isChanged = keptItems !== value;
+    let hasChanged = keptItems !== value;
     const items = keptItems.map((item, index) => {
       const isFlagValue = index > 0 && !isFlag(item) && isSecretFlag(keptItems[index - 1]);
       const safeItem = walk(item, isFlagValue || (isSecretBelow && !(index === 0 && !isSecret)), depth);
-      isChanged ||= safeItem !== item;
+      hasChanged ||= safeItem !== item;
       return safeItem;
     });
     if (keptItems !== value) items.push(`… (${value.length} items)`);
-    return isChanged ? items : value;
+    return hasChanged ? items : value;
   };
 
   const record = (value: object, isSecret: boolean, depth: number): unknown => {
@@ -101,15 +101,15 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
         // JSON omits functions; a `toJSON` method would return data that was not checked.
         return undefined;
       case 'object':
-        return value === null ? null : object(value, isSecret, depth);
+        return value === null ? null : redactObject(value, isSecret, depth);
       default:
         return value;
     }
   };
 
-  const object = (value: object, isSecret: boolean, depth: number): unknown => {
-    if (depth >= deepest) return tooDeep;
-    if (Array.isArray(value)) return list(value, isSecret, depth + 1);
+  const redactObject = (value: object, isSecret: boolean, depth: number): unknown => {
+    if (depth >= maxDepth) return tooDeepMarker;
+    if (Array.isArray(value)) return redactList(value, isSecret, depth + 1);
     if (value instanceof Error) return text(value.message, isSecret);
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype === Object.prototype || prototype === null) return record(value, isSecret, depth + 1);
@@ -122,7 +122,7 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
 
 /** A record's own lists are not truncated, because a state can be restored only from all changes; their contents are redacted like any other data. */
 export function recordRedactor(options: RedactOptions = {}): (record: TraceRecord) => TraceRecord {
-  const walk = walkOf(options);
+  const walk = redactingWalkOf(options);
   // The field names of a record are fixed, so only their contents are checked. Most records are safe and are not
   // copied.
   return (record) => {

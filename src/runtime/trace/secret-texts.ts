@@ -24,7 +24,7 @@ type Pattern = readonly [RegExp, string | ((...groups: string[]) => string)];
 const patterns: readonly Pattern[] = [
   [/-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,60}-----|$)/g, redacted],
   // Private keys in base64, as JSON shows bytes; certificates have similar text and are kept.
-  [/LS0tLS1CRUdJTi[A-Za-z0-9+/]*={0,2}/g, (pem) => (decoded(pem).includes('PRIVATE KEY') ? redacted : pem)],
+  [/LS0tLS1CRUdJTi[A-Za-z0-9+/]*={0,2}/g, (pem) => (decodeBase64(pem).includes('PRIVATE KEY') ? redacted : pem)],
   [/\b(Bearer|bearer|BEARER)\s{1,8}[\w.~+/=-]{8,}/g, `$1 ${redacted}`],
   [/\b(Basic|basic|BASIC)\s{1,8}(?=[\w+/=-]*[A-Z0-9])[\w+/=-]{8,}/g, `$1 ${redacted}`],
   // JSON Web Tokens: base64url of `{"` and the following parts.
@@ -49,17 +49,17 @@ const patterns: readonly Pattern[] = [
   ],
 ];
 /** Fast path: most texts contain none of the words that the patterns start with. */
-const suspicious = new RegExp(
+const suspiciousPattern = new RegExp(
   `-----BEGIN|LS0tLS1CRUdJTi|bearer|basic|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|://[^\\s@]{0,640}@|${secretWords}`,
   'i',
 );
 
 export function redactSuspiciousText(text: string): string {
-  if (!suspicious.test(text)) return text;
+  if (!suspiciousPattern.test(text)) return text;
   return patterns.reduce((safeText, [pattern, replacement]) => safeText.replace(pattern, replacement as string), text);
 }
 
-function decoded(base64: string): string {
+function decodeBase64(base64: string): string {
   return Buffer.from(base64, 'base64').toString('latin1');
 }
 
@@ -70,18 +70,20 @@ const minLineLength = 16;
 /** Also matches texts encoded as JSON, URL or base64; `undefined` without texts. */
 export function patternOfSecrets(secrets: readonly string[]): RegExp | undefined {
   const forms = secrets.flatMap((secret) => {
-    const trimmed = secret.trim();
+    const trimmedSecret = secret.trim();
     // A key of several lines may be written line by line.
-    const lines = trimmed.split(/\r?\n/).filter((line) => line.length >= minLineLength && !line.startsWith('-----'));
-    return [trimmed, ...(lines.length > 1 ? lines : [])].flatMap(spellings);
+    const lines = trimmedSecret
+      .split(/\r?\n/)
+      .filter((line) => line.length >= minLineLength && !line.startsWith('-----'));
+    return [trimmedSecret, ...(lines.length > 1 ? lines : [])].flatMap(encodedFormsOf);
   });
-  const distinct = [...new Set(forms)].filter((form) => form.length >= minSecretLength);
-  if (distinct.length === 0) return undefined;
-  const byLengthDescending = distinct.sort((a, b) => b.length - a.length);
+  const distinctForms = [...new Set(forms)].filter((form) => form.length >= minSecretLength);
+  if (distinctForms.length === 0) return undefined;
+  const byLengthDescending = distinctForms.sort((a, b) => b.length - a.length);
   return new RegExp(byLengthDescending.map((form) => form.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
 }
 
-function spellings(text: string): string[] {
+function encodedFormsOf(text: string): string[] {
   if (text.length < minSecretLength) return [];
   return [
     text,

@@ -40,12 +40,12 @@ export interface StatechartTransition {
   readonly description?: string;
 }
 
-interface Described {
+interface DescribedState {
   readonly statechart: Statechart;
   readonly numbers: ReadonlyMap<AnyTransitionDefinition, number>;
 }
 
-const cachedDescriptions = new WeakMap<AnyStateMachine, Described>();
+const cachedDescriptions = new WeakMap<AnyStateMachine, DescribedState>();
 
 /** The same definition results in the same data, whatever effects were provided. */
 export function statechartOf(machine: AnyStateMachine): Statechart {
@@ -73,18 +73,18 @@ export function isMachine(logic: unknown): logic is AnyStateMachine {
   return typeof logic === 'object' && logic !== null && 'implementations' in logic && 'root' in logic;
 }
 
-function describe(machine: AnyStateMachine): Described {
+function describe(machine: AnyStateMachine): DescribedState {
   const cachedChart = cachedDescriptions.get(machine);
   if (cachedChart !== undefined) return cachedChart;
   const nodes = nodesBelow(machine.root);
-  const numberOf = new Map(nodes.map((node, number) => [node, number]));
+  const stateNumbers = new Map(nodes.map((node, number) => [node, number]));
   const definitions = nodes.flatMap((node) => [...[...node.transitions.values()].flat(), ...(node.always ?? [])]);
   const { timeline } = (machine.root.meta ?? {}) as { timeline?: Timeline };
-  const description: Described = {
+  const description: DescribedState = {
     statechart: {
       id: machine.id,
-      states: nodes.map((node) => describeState(node, numberOf)),
-      transitions: definitions.map((definition) => describeTransition(definition, numberOf)),
+      states: nodes.map((node) => describeState(node, stateNumbers)),
+      transitions: definitions.map((definition) => describeTransition(definition, stateNumbers)),
       ...(timeline !== undefined && { timeline }),
     },
     numbers: new Map(definitions.map((definition, number) => [definition, number])),
@@ -97,13 +97,13 @@ function nodesBelow(node: AnyStateNode): AnyStateNode[] {
   return [node, ...Object.values(node.states).flatMap(nodesBelow)];
 }
 
-function describeState(node: AnyStateNode, numberOf: ReadonlyMap<AnyStateNode, number>): StatechartState {
-  const first = node.type === 'compound' ? node.initial.target?.[0] : undefined;
-  const initial = first === undefined ? undefined : numberOf.get(first);
+function describeState(node: AnyStateNode, stateNumbers: ReadonlyMap<AnyStateNode, number>): StatechartState {
+  const initialState = node.type === 'compound' ? node.initial.target?.[0] : undefined;
+  const initial = initialState === undefined ? undefined : stateNumbers.get(initialState);
   const invoke = node.invoke.map(({ id, src }) => ({ id, src: typeof src === 'string' ? src : 'in place' }));
   return {
     path: node.path.join('.'),
-    ...(node.parent !== undefined && { parent: numberOf.get(node.parent)! }),
+    ...(node.parent !== undefined && { parent: stateNumbers.get(node.parent)! }),
     type: node.type,
     ...(initial !== undefined && { initial }),
     ...describedOf(node),
@@ -123,20 +123,20 @@ function describedOf(node: AnyStateNode): { description?: string } {
 
 function describeTransition(
   definition: AnyTransitionDefinition,
-  numberOf: ReadonlyMap<AnyStateNode, number>,
+  stateNumbers: ReadonlyMap<AnyStateNode, number>,
 ): StatechartTransition {
   const { source, target, guard, actions, description } = definition;
   return {
-    source: numberOf.get(source)!,
-    targets: (target ?? []).map((node) => numberOf.get(node)!),
-    ...trigger(definition.eventType),
-    ...(guard !== undefined && { guard: guardInWords(guard) }),
+    source: stateNumbers.get(source)!,
+    targets: (target ?? []).map((node) => stateNumbers.get(node)!),
+    ...triggerOf(definition.eventType),
+    ...(guard !== undefined && { guard: describeGuard(guard) }),
     ...withNames('actions', actions),
     ...(description !== undefined && { description }),
   };
 }
 
-function trigger(eventType: string): Pick<StatechartTransition, 'kind' | 'on'> {
+function triggerOf(eventType: string): Pick<StatechartTransition, 'kind' | 'on'> {
   if (eventType === '') return { kind: 'always', on: '' };
   const timer = timerName(eventType);
   if (timer !== undefined) return { kind: 'timer', on: timer };
@@ -169,12 +169,12 @@ function nameOf(implementation: unknown): string {
   return typeof name === 'string' && name !== '' ? name : 'in place';
 }
 
-function guardInWords(guard: unknown): string {
+function describeGuard(guard: unknown): string {
   if (typeof guard !== 'function') return nameOf(guard);
   const { guards, stateValue } = guard as { guards?: readonly unknown[]; stateValue?: unknown };
   if (stateValue !== undefined) return `in ${typeof stateValue === 'string' ? stateValue : JSON.stringify(stateValue)}`;
   if (guards === undefined) return nameOf(guard);
-  const guardTexts = guards.map(guardInWords);
+  const guardTexts = guards.map(describeGuard);
   // A bundler may have appended a number to the name.
   const combinator = guard.name.replace(/\d+$/, '');
   return combinator === 'not' ? `not ${guardTexts[0]}` : guardTexts.join(` ${combinator} `);
@@ -182,13 +182,13 @@ function guardInWords(guard: unknown): string {
 
 /** `serving.settled`; the paths of parallel regions joined with ` | `, in the order of the definition. */
 export function stateName(value: StateValue | undefined): string {
-  return value === undefined ? '' : leavesOf(value).join(' | ');
+  return value === undefined ? '' : leafPathsOf(value).join(' | ');
 }
 
-function leavesOf(value: StateValue): string[] {
+function leafPathsOf(value: StateValue): string[] {
   if (typeof value === 'string') return [value];
-  return Object.entries(value).flatMap(([state, inner]) => {
-    const leaves = inner === undefined ? [] : leavesOf(inner);
+  return Object.entries(value).flatMap(([state, nestedValue]) => {
+    const leaves = nestedValue === undefined ? [] : leafPathsOf(nestedValue);
     return leaves.length === 0 ? [state] : leaves.map((leaf) => `${state}.${leaf}`);
   });
 }

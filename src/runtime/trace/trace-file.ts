@@ -31,20 +31,20 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   const maxBytes = options.maxBytes ?? 64 * 1024 * 1024;
   const pathError = pathErrorIn(path, traceFileMode);
   if (pathError !== undefined) throw new Error(pathError);
-  makeEmpty(path);
+  truncateFile(path);
   let header: TraceHeader | undefined;
   let state = TraceState.of({});
   /** Size of the file, or more, because records lost on a full disk count, too. */
   let size = 0;
-  let pending: TraceRecord[] = [];
-  let scheduled: NodeJS.Immediate | undefined;
+  let pendingRecords: TraceRecord[] = [];
+  let scheduledFlush: NodeJS.Immediate | undefined;
 
   const headerLine = (): string => {
     size = 0;
     if (header === undefined) return '';
     const actors = [...state.actors.values()];
-    const isBegin = actors.length === 0 && header.actors === undefined;
-    return formatTraceLine(isBegin ? header : { ...header, actors });
+    const isStartOfTrace = actors.length === 0 && header.actors === undefined;
+    return formatTraceLine(isStartOfTrace ? header : { ...header, actors });
   };
   const sink = new LineSink({
     open: () => openFile(path, traceFileMode),
@@ -54,10 +54,10 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   });
   if (options.listener !== undefined) sink.listen(options.listener);
   const flush = (): void => {
-    if (scheduled !== undefined) clearImmediate(scheduled);
-    scheduled = undefined;
-    const records = pending;
-    pending = [];
+    if (scheduledFlush !== undefined) clearImmediate(scheduledFlush);
+    scheduledFlush = undefined;
+    const records = pendingRecords;
+    pendingRecords = [];
     const text = records.map(formatTraceLine).join('');
     sink.write(text);
     size += text.length;
@@ -66,7 +66,7 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
     if (size > maxBytes && sink.waitingBytes === 0 && sink.isFile) rotate();
   };
   const rotate = (): void => {
-    if (!sink.isMoved && !setAside(path)) makeEmpty(path);
+    if (!sink.hasFileMoved && !moveAside(path)) truncateFile(path);
     sink.startNewFile();
   };
   return {
@@ -78,9 +78,9 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
         header = line;
         state = TraceState.of(line);
       } else {
-        pending.push(line);
+        pendingRecords.push(line);
       }
-      scheduled ??= setImmediate(flush);
+      scheduledFlush ??= setImmediate(flush);
     },
     flush,
     close() {
@@ -91,7 +91,7 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
 }
 
 /** @returns false if renaming is impossible, for example because the folder is read-only */
-function setAside(path: string): boolean {
+function moveAside(path: string): boolean {
   try {
     renameSync(path, `${path}.1`);
     return true;
@@ -101,7 +101,7 @@ function setAside(path: string): boolean {
 }
 
 /** Leaves a pipe, and a file that cannot be changed, as it is. */
-function makeEmpty(path: string): void {
+function truncateFile(path: string): void {
   try {
     truncateSync(path);
   } catch {}

@@ -25,16 +25,16 @@ const numbers = (records: readonly TraceRecord[] | undefined): number[] | undefi
 
 test('the trace ring keeps the last records, and returns them from any record onwards', () => {
   const ring = ringWith(4, logs(11));
-  expect([ring.begin, ring.end]).toEqual([7, 11]);
-  expect(numbers(ring.after(7, 100))).toEqual([8, 9, 10, 11]);
-  expect(numbers(ring.after(8, 2))).toEqual([9, 10]);
-  expect(numbers(ring.after(11, 100))).toEqual([]);
-  expect(ring.after(6, 100)).toBeUndefined();
+  expect([ring.seqBeforeOldest, ring.nextSeq]).toEqual([7, 11]);
+  expect(numbers(ring.recordsAfter(7, 100))).toEqual([8, 9, 10, 11]);
+  expect(numbers(ring.recordsAfter(8, 2))).toEqual([9, 10]);
+  expect(numbers(ring.recordsAfter(11, 100))).toEqual([]);
+  expect(ring.recordsAfter(6, 100)).toBeUndefined();
 });
 
 test('an empty trace ring begins with the first record', () => {
   const ring = ringWith(4, []);
-  expect([ring.begin, ring.end, ring.after(0, 10)]).toEqual([0, 0, []]);
+  expect([ring.seqBeforeOldest, ring.nextSeq, ring.recordsAfter(0, 10)]).toEqual([0, 0, []]);
   expect(ring.header()).toEqual(header);
   expect(new TraceRing(4).header()).toBeUndefined();
 });
@@ -42,7 +42,7 @@ test('an empty trace ring begins with the first record', () => {
 test('the trace ring notifies listeners of every record until they stop', () => {
   const ring = ringWith(4, []);
   const receivedEnds: number[] = [];
-  const stop = ring.listen(() => receivedEnds.push(ring.end));
+  const stop = ring.listen(() => receivedEnds.push(ring.nextSeq));
   for (const record of logs(3)) ring.write(record);
   stop();
   ring.write({ ...logs(1)[0]!, seq: 4 });
@@ -67,5 +67,5 @@ test('a trace ring that begins with actors of an earlier part lists them in its 
   const actors = [{ actor: 'agent', state: 'idle', spawned: 1, spawnedAt: 0 }];
   ring.write({ ...header, actors });
   ring.write({ seq: 9, t: 0, kind: 'transition', actor: 'agent', from: 'idle', to: 'running', on: 'e' });
-  expect([ring.begin, ring.header()?.actors]).toEqual([8, actors]);
+  expect([ring.seqBeforeOldest, ring.header()?.actors]).toEqual([8, actors]);
 });

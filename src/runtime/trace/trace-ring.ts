@@ -2,7 +2,7 @@ import type { TraceHeader, TraceLine, TraceRecord, TraceSink } from './trace.ts'
 import { TraceState } from './trace-state.ts';
 
 /** Dropped records take at most an eighth of the memory. */
-const cutsPerCapacity = 8;
+const compactionsPerCapacity = 8;
 
 /** Keeps the last records in memory, for a debugger that attaches later. */
 export class TraceRing implements TraceSink {
@@ -28,7 +28,7 @@ export class TraceRing implements TraceSink {
     this.#records.push(line);
     if (this.#records.length - this.#droppedCount > this.#capacity) {
       this.#state.apply(this.#records[this.#droppedCount++]!);
-      if (this.#droppedCount >= this.#capacity / cutsPerCapacity) {
+      if (this.#droppedCount >= this.#capacity / compactionsPerCapacity) {
         this.#records.splice(0, this.#droppedCount);
         this.#droppedCount = 0;
       }
@@ -42,20 +42,20 @@ export class TraceRing implements TraceSink {
   }
 
   /** Returns at most `limit` records after `seq`, or `undefined` if some of them were dropped. */
-  after(seq: number, limit: number): readonly TraceRecord[] | undefined {
-    const oldest = this.#records[this.#droppedCount];
-    if (oldest === undefined) return [];
-    if (seq + 1 < oldest.seq) return undefined;
-    const from = this.#droppedCount + (seq + 1 - oldest.seq);
+  recordsAfter(seq: number, limit: number): readonly TraceRecord[] | undefined {
+    const oldestRecord = this.#records[this.#droppedCount];
+    if (oldestRecord === undefined) return [];
+    if (seq + 1 < oldestRecord.seq) return undefined;
+    const from = this.#droppedCount + (seq + 1 - oldestRecord.seq);
     return this.#records.slice(from, from + limit);
   }
 
   /** Number of the record before the oldest remaining one. */
-  get begin(): number {
+  get seqBeforeOldest(): number {
     return (this.#records[this.#droppedCount]?.seq ?? 1) - 1;
   }
 
-  get end(): number {
+  get nextSeq(): number {
     return this.#records.at(-1)?.seq ?? 0;
   }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { header, randomRecords, recordsOf } from '../../../test/fixtures/random-records.ts';
 import { cpuMs } from '../../../test/harness/cpu-time.ts';
 import type { ActorSnapshot, ContextChange, TraceBody, TraceRecord } from './trace.ts';
-import { applyChanges, changesOf, isActive, maxRunningTimers, TraceState, valueAt } from './trace-state.ts';
+import { applyChanges, changesOf, isActiveState, maxRunningTimers, TraceState, valueAt } from './trace-state.ts';
 
 function stateAfter(...bodies: TraceBody[]): TraceState {
   const state = TraceState.of({});
@@ -64,7 +64,7 @@ test.each([
   ['b.y', 'a.x | b.y', true],
   ['b.x', 'a.x | b.y', false],
 ])('isActive returns whether the state %j is active in %j: %s', (path, active, expected) => {
-  expect(isActive(path, active)).toBe(expected);
+  expect(isActiveState(path, active)).toBe(expected);
 });
 
 describe('the recorded changes of a context', () => {

@@ -45,7 +45,8 @@ export class TraceState {
           ...actor,
           state: record.to,
           ...changedContext(actor, record.change, this.#ownedObjects),
-          ...(actor.timers !== undefined && withTimers(actor.timers.filter(({ state }) => isActive(state, record.to)))),
+          ...(actor.timers !== undefined &&
+            withTimers(actor.timers.filter(({ state }) => isActiveState(state, record.to)))),
         }));
         break;
       case 'step':
@@ -88,7 +89,9 @@ export class TraceState {
     this.#change(actor, (snapshot) => ({
       ...snapshot,
       timers: [
-        ...(snapshot.timers ?? []).filter((other) => other.timer !== timer || other.state !== state),
+        ...(snapshot.timers ?? []).filter(
+          (existingTimer) => existingTimer.timer !== timer || existingTimer.state !== state,
+        ),
         { timer, state, ms, startedAt: t },
       ].slice(-maxRunningTimers),
     }));
@@ -101,9 +104,9 @@ export class TraceState {
 }
 
 /** Whether a state, given by its path, is among the active ones (`pushing.requests.none | pushing.contexts.free`). */
-export function isActive(path: string, active: string): boolean {
-  if (path === '' || active === path) return true;
-  return active.split(' | ').some((leaf) => leaf === path || leaf.startsWith(`${path}.`));
+export function isActiveState(path: string, activePath: string): boolean {
+  if (path === '' || activePath === path) return true;
+  return activePath.split(' | ').some((leaf) => leaf === path || leaf.startsWith(`${path}.`));
 }
 
 export function valueAt(root: unknown, pointer: string): unknown {
@@ -119,29 +122,32 @@ export function applyChanges(context: unknown, changes: readonly ContextChange[]
   return withChanges(context, changes, new WeakSet());
 }
 
-/** @param owned objects that may be changed in place; created ones are added */
-function withChanges(context: unknown, changes: readonly ContextChange[], owned: WeakSet<object>): unknown {
-  return changes.reduce((current, { path, ...rest }) => withValue(current, keysOf(path), rest, owned), context);
+/** @param ownedObjects objects that may be changed in place; created ones are added */
+function withChanges(context: unknown, changes: readonly ContextChange[], ownedObjects: WeakSet<object>): unknown {
+  return changes.reduce(
+    (current, { path, ...contextChange }) => withValue(current, keysOf(path), contextChange, ownedObjects),
+    context,
+  );
 }
 
 function withValue(
   root: unknown,
   [key, ...rest]: readonly string[],
   change: { value?: unknown },
-  owned: WeakSet<object>,
+  ownedObjects: WeakSet<object>,
 ): unknown {
   if (key === undefined) return change.value;
-  const fields = ownFields(root, owned);
-  if (rest.length > 0) setField(fields, key, withValue(ownValue(fields, key), rest, change, owned));
+  const fields = writableCopy(root, ownedObjects);
+  if (rest.length > 0) setField(fields, key, withValue(ownValue(fields, key), rest, change, ownedObjects));
   else if ('value' in change) setField(fields, key, change.value);
   else delete fields[key];
   return fields;
 }
 
-function ownFields(root: unknown, owned: WeakSet<object>): Record<string, unknown> {
-  if (typeof root === 'object' && root !== null && owned.has(root)) return root as Record<string, unknown>;
+function writableCopy(root: unknown, ownedObjects: WeakSet<object>): Record<string, unknown> {
+  if (typeof root === 'object' && root !== null && ownedObjects.has(root)) return root as Record<string, unknown>;
   const fields = typeof root === 'object' && root !== null ? { ...root } : {};
-  owned.add(fields);
+  ownedObjects.add(fields);
   return fields as Record<string, unknown>;
 }
 
@@ -154,9 +160,9 @@ function setField(fields: Record<string, unknown>, key: string, value: unknown):
 function changedContext(
   actor: ActorSnapshot,
   change: readonly ContextChange[] | undefined,
-  owned: WeakSet<object>,
+  ownedObjects: WeakSet<object>,
 ): { context?: unknown } {
-  return change === undefined ? {} : { context: withChanges(actor.context, change, owned) };
+  return change === undefined ? {} : { context: withChanges(actor.context, change, ownedObjects) };
 }
 
 function withTimers(timers: readonly RunningTimer[]): { timers: readonly RunningTimer[] } {

@@ -2,7 +2,7 @@
  * A trace over HTTP in its file format. A viewer is only a position in the ring of records, and is disconnected if it does not keep up with the ring.
  */
 import type { ServerResponse } from 'node:http';
-import { letEscape } from '../fences/uncaught.ts';
+import { throwUncaught } from '../fences/uncaught.ts';
 import { formatTraceLine } from './trace.ts';
 import type { TraceRing } from './trace-ring.ts';
 
@@ -25,7 +25,7 @@ export class HttpTraceStream {
   readonly #unreadLimitMs: number;
   readonly #viewers = new Set<Viewer>();
   #stopListening: (() => void) | undefined;
-  #wake: NodeJS.Immediate | undefined;
+  #wakeImmediate: NodeJS.Immediate | undefined;
   #endedPromise: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(ring: TraceRing, { maxViewers = 4, endLimitMs = 500, unreadLimitMs = 30_000 }: TraceStreamOptions = {}) {
@@ -48,20 +48,20 @@ export class HttpTraceStream {
     this.#viewers.add(viewer);
     this.#stopListening ??= this.#ring.listen(() => {
       // Viewers are served once per turn of the event loop.
-      this.#wake ??= setImmediate(() => this.#wakeViewers());
+      this.#wakeImmediate ??= setImmediate(() => this.#wakeViewers());
     });
     // The ring limits the unread records of a viewer, not the server's timeout.
     response.setTimeout(0);
     response.once('close', () => this.#remove(viewer));
     response.on('error', () => response.destroy());
-    viewer.begin();
+    viewer.start();
   }
 
   /** Viewers that do not read the remaining records in time are disconnected. */
   async end(): Promise<void> {
     if (this.#endedPromise === undefined) {
       this.#endedPromise = Promise.withResolvers<void>();
-      for (const viewer of this.#viewers) viewer.endAfterRest();
+      for (const viewer of this.#viewers) viewer.endAfterRemaining();
       if (this.#viewers.size === 0) this.#endedPromise.resolve();
     }
     const limit = setTimeout(() => {
@@ -72,8 +72,8 @@ export class HttpTraceStream {
   }
 
   #wakeViewers(): void {
-    this.#wake = undefined;
-    for (const viewer of this.#viewers) viewer.wake();
+    this.#wakeImmediate = undefined;
+    for (const viewer of this.#viewers) viewer.resume();
   }
 
   #remove(viewer: Viewer): void {
@@ -103,11 +103,11 @@ class Viewer {
     this.#unreadLimitMs = unreadLimitMs;
     this.#ring = ring;
     this.#response = response;
-    this.#lastSentSeq = ring.begin;
-    this.#lastSeqToSend = follow ? Number.POSITIVE_INFINITY : ring.end;
+    this.#lastSentSeq = ring.seqBeforeOldest;
+    this.#lastSeqToSend = follow ? Number.POSITIVE_INFINITY : ring.nextSeq;
   }
 
-  begin(): void {
+  start(): void {
     this.#response.writeHead(200, {
       'content-type': 'application/x-ndjson',
       'cache-control': 'no-store',
@@ -116,20 +116,20 @@ class Viewer {
     });
     this.#response.on('drain', () => {
       clearTimeout(this.#unreadTimer);
-      if (this.#waitsFor === 'room') this.#sendNextTurn();
+      if (this.#waitsFor === 'room') this.#sendInNextTurn();
     });
     this.#response.once('close', () => clearTimeout(this.#unreadTimer));
     this.#write(formatTraceLine(this.#ring.header()!));
   }
 
   /** Must be called when there are new records. */
-  wake(): void {
+  resume(): void {
     if (this.#waitsFor === 'records') this.#sendNext();
-    else if (this.#lastSentSeq < this.#ring.begin) this.disconnect();
+    else if (this.#lastSentSeq < this.#ring.seqBeforeOldest) this.disconnect();
   }
 
-  endAfterRest(): void {
-    this.#lastSeqToSend = Math.min(this.#lastSeqToSend, this.#ring.end);
+  endAfterRemaining(): void {
+    this.#lastSeqToSend = Math.min(this.#lastSeqToSend, this.#ring.nextSeq);
     if (this.#waitsFor === 'records') this.#sendNext();
   }
 
@@ -140,21 +140,21 @@ class Viewer {
 
   #sendNext(): void {
     try {
-      this.#giveBatch();
+      this.#sendBatch();
     } catch (error) {
       // Nothing would wake this viewer again, and it would occupy a slot.
       this.disconnect();
-      letEscape(error);
+      throwUncaught(error);
     }
   }
 
-  #giveBatch(): void {
+  #sendBatch(): void {
     if (this.#response.destroyed || this.#response.writableEnded) return;
     if (this.#lastSentSeq >= this.#lastSeqToSend) {
       this.#response.end();
       return;
     }
-    const records = this.#ring.after(
+    const records = this.#ring.recordsAfter(
       this.#lastSentSeq,
       Math.min(batchRecords, this.#lastSeqToSend - this.#lastSentSeq),
     );
@@ -174,7 +174,7 @@ class Viewer {
 
   #write(text: string): void {
     if (this.#response.write(text)) {
-      this.#sendNextTurn();
+      this.#sendInNextTurn();
       return;
     }
     this.#waitsFor = 'room';
@@ -182,7 +182,7 @@ class Viewer {
   }
 
   /** A connection that accepts all data reports so before the program had a turn. */
-  #sendNextTurn(): void {
+  #sendInNextTurn(): void {
     this.#waitsFor = 'turn';
     setImmediate(() => this.#sendNext());
   }

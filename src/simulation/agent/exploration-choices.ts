@@ -24,7 +24,7 @@ export const isTrigger = (name: string): boolean =>
 const freeChoice = (name: string): WorldChoice => ({ name, free: true });
 const boundedChoice = (name: string): WorldChoice => ({ name, free: false });
 
-export function* choicesIn(situation: ChoiceContext): Generator<WorldChoice> {
+export function* possibleChoices(situation: ChoiceContext): Generator<WorldChoice> {
   const { state: s, host, zone, watchFails, mayBeKilled, mayBeSucceeded, standsBy, agentEnds } = situation;
   if (mayBeSucceeded && s.triggers > 0 && s.link !== undefined && s.stoppedAgent === undefined)
     yield boundedChoice('successor');
@@ -68,7 +68,7 @@ export function* choicesIn(situation: ChoiceContext): Generator<WorldChoice> {
   for (const name of s.pendingProbes.keys()) if (isAdminResponsive(name, host)) yield freeChoice(`looked:${name}`);
   for (const process of host.processes) yield* processChoices(process, s, host);
   // After its retries are exhausted, the agent retries a configuration once a minute without end.
-  for (const timer of zone.firable()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
+  for (const timer of zone.firableTimers()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
 }
 
 function* directoryChoices({ faults, watch, isWatchHung, isDirectoryAway }: WorldState): Generator<WorldChoice> {

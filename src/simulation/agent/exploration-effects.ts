@@ -26,7 +26,7 @@ import { statusMachine } from '../../../machines/agent/status/status.machine.ts'
 import type { AdminUse, EnvoyProbe, ReadinessRespond } from '../../../machines/agent/status-protocol.ts';
 import type { LinkOrder } from '../../../machines/agent/succession-protocol.ts';
 import {
-  type Running,
+  type RunningEffect,
   reportEvent,
   scriptedCallback,
   scriptedPromise,
@@ -41,16 +41,16 @@ export interface EffectWorld {
   setSignals(self: AnyActorRef | undefined): void;
   /** Default: the agent starts without Envoys. */
   claim?(baseIds: number[]): ClaimedIds;
-  setSuccessorLink?(link: AnyActorRef, on: boolean): void;
+  setSuccessorLink?(link: AnyActorRef, isOn: boolean): void;
   /** From this call on, Envoys outlive their actors. */
   beginHandOver?(): void;
   /** No newer agent takes over: the agent keeps its Envoys. */
   cancelHandOver?(): void;
-  setWatch(watch: Running<DirectoryWatchInput>, on: boolean): void;
+  setWatch(watch: RunningEffect<DirectoryWatchInput>, isOn: boolean): void;
   /** If absent, the files exist. */
-  setFileWait?(call: AnyActorRef, on: boolean): void;
+  setFileWait?(call: AnyActorRef, isOn: boolean): void;
   /** If absent, a read finishes immediately. */
-  setFileRead?(call: AnyActorRef, on: boolean): void;
+  setFileRead?(call: AnyActorRef, isOn: boolean): void;
   readFiles(): string;
   /** The result contains why Envoy cannot use the files. */
   fileProblems?(): string[];
@@ -58,22 +58,22 @@ export interface EffectWorld {
   setBinaryWatch?(watch: AnyActorRef | undefined): void;
   /** If absent, the initial binary is at the path. */
   checkBinary?(): BinaryCheckResult;
-  startPreparing(call: Running<PrepareOrder>): void;
-  stopPreparing(call: Running<EpochRun>): void;
-  spawn(effect: Running<StartOrder>): void;
-  signal(effect: Running<EpochRun>, signal: ProcessSignal['signal']): void;
+  startPreparing(call: RunningEffect<PrepareOrder>): void;
+  stopPreparing(call: RunningEffect<EpochRun>): void;
+  spawn(effect: RunningEffect<StartOrder>): void;
+  signal(effect: RunningEffect<EpochRun>, signal: ProcessSignal['signal']): void;
   /** The effect is stopped: no actor waits for the process. */
-  abandonProcess(effect: Running<EpochRun>): void;
-  setProbing(effect: Running<ProbeOrder>, on: boolean): void;
+  abandonProcess(effect: RunningEffect<EpochRun>): void;
+  setProbing(effect: RunningEffect<ProbeOrder>, isOn: boolean): void;
   openStatus?(http: AnyActorRef | undefined): void;
-  orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyProbe | ReadinessRespond): void;
-  probeNow(effect: Running<EpochRun>, order: ProbeRun): void;
-  explain(effect: Running<EpochRun>): void;
+  orderStatus?(effect: RunningEffect<unknown>, order: AdminUse | EnvoyProbe | ReadinessRespond): void;
+  probeNow(effect: RunningEffect<EpochRun>, order: ProbeRun): void;
+  explain(effect: RunningEffect<EpochRun>): void;
   drain(run: EpochRun & { replaced: boolean }): boolean;
   /** The INITIALIZING mark of an epoch that exited before it was live is cleared only if that is safe. */
-  startRepair(call: Running<{ baseId: number }>): void;
+  startRepair(call: RunningEffect<{ baseId: number }>): void;
   /** Returns when the last Envoy has exited. */
-  release(call: Running<{ baseIds: readonly number[]; keeps: boolean }>): void;
+  release(call: RunningEffect<{ baseIds: readonly number[]; keeps: boolean }>): void;
 }
 
 export const worldOf = new WeakMap<object, EffectWorld>();

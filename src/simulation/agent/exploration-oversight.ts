@@ -5,7 +5,7 @@ import type { AgentSettings } from '../../../machines/agent/settings.ts';
 import type { ReadinessRespond } from '../../../machines/agent/status-protocol.ts';
 import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { WorldState } from './exploration-state.ts';
-import type { Invariant, Observed } from './invariants/invariant.ts';
+import type { Invariant, Observation } from './invariants/invariant.ts';
 import type { ProcessEnd } from './simulated-envoy.machine.ts';
 import type { HostWatch, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
 
@@ -33,8 +33,8 @@ export class Oversight {
   readonly #world: ObservedWorld;
   readonly #options: OversightOptions;
 
-  constructor(watched: ObservedWorld, options: OversightOptions) {
-    this.#world = watched;
+  constructor(observedWorld: ObservedWorld, options: OversightOptions) {
+    this.#world = observedWorld;
     this.#options = options;
   }
 
@@ -50,15 +50,15 @@ export class Oversight {
       this.#countDeadline(process, true);
       this.#recordFirstBinary(process);
     },
-    onExit: (process, end) => {
-      this.checkInvariants((invariant, observation) => invariant.onExit?.(process, end, observation));
+    onExit: (process, processEnd) => {
+      this.checkInvariants((invariant, observation) => invariant.onExit?.(process, processEnd, observation));
       // If no agent is running, the exit counts when the next agent is notified of it.
       if (this.#world.state.stoppedAgent === undefined) this.recordObservedExit(process);
-      this.#markFailedBinary(process, end);
+      this.#markFailedBinary(process, processEnd);
     },
   };
 
-  checkInvariants(check: (invariant: Invariant, observed: Observed) => string | undefined): void {
+  checkInvariants(check: (invariant: Invariant, observation: Observation) => string | undefined): void {
     const observation = this.#observe();
     for (const invariant of this.#options.invariants) {
       const detail = check(invariant, observation);
@@ -70,13 +70,13 @@ export class Oversight {
 
   /** The supervisor must report the decision and the end of each start once. */
   handleReport({ type, name, binary }: AnyEventObject): void {
-    if (type === 'binary.withdrawn') this.#noteWithdrawn(binary as string);
+    if (type === 'binary.withdrawn') this.#recordWithdrawal(binary as string);
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
     this.checkInvariants((invariant, observation) => invariant.onReport?.(type, name, observation));
     this.#world.change({ restart: type === 'restart.decided' ? name : undefined });
   }
 
-  #noteWithdrawn(binary: string): void {
+  #recordWithdrawal(binary: string): void {
     const { withdrawnBinaries, failedBinaries } = this.#world.state;
     const change = {
       withdrawnBinaries: new Set(withdrawnBinaries).add(binary),
@@ -94,7 +94,7 @@ export class Oversight {
 
   expireDeadlines(): void {
     const { system, host } = this.#world;
-    if (system.zone.hasPassed(stopDeadline)) {
+    if (system.zone.isOverdue(stopDeadline)) {
       system.disarm(stopDeadline);
       this.#world.change({ stop: 'deadline passed' });
     }
@@ -116,7 +116,7 @@ export class Oversight {
     const { budget } = this.#options.settings.retry;
     if (state.failures > budget || this.#mayWaitForEver) return true;
     return (
-      this.#options.baseIds.every((baseId) => this.#isLost(baseId)) ||
+      this.#options.baseIds.every((baseId) => this.#isBaseIdLost(baseId)) ||
       host.processes.some((process) => this.#isDesired(process))
     );
   }
@@ -132,7 +132,7 @@ export class Oversight {
   }
 
   /** Whether a process that cannot be killed occupies the names of this base ID. */
-  #isLost(baseId: number): boolean {
+  #isBaseIdLost(baseId: number): boolean {
     return this.#world.host.processes.some((other) => other.isUnkillable && other.baseId === baseId);
   }
 
@@ -174,19 +174,12 @@ export class Oversight {
 
   /** If an Envoy exited without an order within its first minute of serving, the agent must not start its binary again. */
   #markFailedBinary(
-    {
-      binary,
-      exitRequested: sentAway,
-      isChildSeenLive,
-      hasClosedListeners,
-      parentCrashed,
-      isSeenLive,
-    }: SimulatedProcess,
-    end: ProcessEnd,
+    { binary, exitRequested, isChildSeenLive, hasClosedListeners, parentCrashed, isSeenLive }: SimulatedProcess,
+    processEnd: ProcessEnd,
   ): void {
     const { state, host } = this.#world;
-    const isOrdered = sentAway || isChildSeenLive || hasClosedListeners || state.stop !== 'not ordered';
-    if (isOrdered || parentCrashed || end.refusedByParent) return;
+    const isOrdered = exitRequested || isChildSeenLive || hasClosedListeners || state.stop !== 'not ordered';
+    if (isOrdered || parentCrashed || processEnd.refusedByParent) return;
     if (state.provenBinaries.has(binary)) {
       if (!isSeenLive && !host.processes.some(isKnownToServe))
         this.#recordProvenBinary([...state.checkedBinaries].at(-1)!);
@@ -221,16 +214,15 @@ export class Oversight {
   }
 
   /** Whether the process's child terminated it while no agent was running. For the next agent, such a serving Envoy has exited without an order. */
-  #isUnobservedShutdown({
-    exitRequested: sentAway,
-    isSeenLive,
-    isChildSeenLive,
-    baseId,
-    epoch,
-  }: SimulatedProcess): boolean {
+  #isUnobservedShutdown({ exitRequested, isSeenLive, isChildSeenLive, baseId, epoch }: SimulatedProcess): boolean {
     const child = this.#world.host.processes.find((other) => other.baseId === baseId && other.epoch === epoch + 1);
     return (
-      sentAway && isSeenLive && !isChildSeenLive && child?.isLive === true && !child.isSeenLive && !child.exitRequested
+      exitRequested &&
+      isSeenLive &&
+      !isChildSeenLive &&
+      child?.isLive === true &&
+      !child.isSeenLive &&
+      !child.exitRequested
     );
   }
 
@@ -249,7 +241,7 @@ export class Oversight {
     );
   }
 
-  #observe(): Observed {
+  #observe(): Observation {
     const { system, host, state, agent } = this.#world;
     const { settings, baseIds } = this.#options;
     const { zone } = system;
@@ -259,14 +251,14 @@ export class Oversight {
       triesSinceTrigger: state.failures,
       retryBudget: settings.retry.budget,
       stopOrdered: state.stop !== 'not ordered',
-      stopDeadlinePassed: state.stop === 'deadline passed' || zone.hasPassed(stopDeadline),
-      isOverdue: (parent) => zone.hasPassed(deadlineOf(parent)),
+      stopDeadlinePassed: state.stop === 'deadline passed' || zone.isOverdue(stopDeadline),
+      isOverdue: (parent) => zone.isOverdue(deadlineOf(parent)),
       agentEnds: this.agentEnds || state.stoppedAgent !== undefined,
       isHurried: state.isHurried,
       mayWaitForEver: this.#mayWaitForEver,
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,
       failures: system.failures,
-      restartsInFull: !settings.hotRestart || baseIds.filter((baseId) => !this.#isLost(baseId)).length < 2,
+      restartsInFull: !settings.hotRestart || baseIds.filter((baseId) => !this.#isBaseIdLost(baseId)).length < 2,
       policy: settings,
       restart: state.restart,
       checkedBinaries: state.checkedBinaries,
@@ -281,6 +273,6 @@ const deadlinePrefix = 'deadline of ';
 const isKnownToServe = ({
   isSeenLive,
   isChildSeenLive,
-  exitRequested: sentAway,
+  exitRequested,
   hasClosedListeners,
-}: SimulatedProcess): boolean => isSeenLive && !isChildSeenLive && !sentAway && !hasClosedListeners;
+}: SimulatedProcess): boolean => isSeenLive && !isChildSeenLive && !exitRequested && !hasClosedListeners;

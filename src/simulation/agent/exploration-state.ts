@@ -244,12 +244,12 @@ export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
 }
 
 /** These fields are input of an effect or another chart, and are not read in other states. */
-type OfItsStart = Readonly<Record<string, ((state: string) => boolean) | undefined>>;
+type StartFieldRules = Readonly<Record<string, ((state: string) => boolean) | undefined>>;
 
 const isSpawning = (state: string): boolean => state === 'running.starting';
 const isBeforeItsProcess = (state: string): boolean => state === 'preparing' || isSpawning(state);
 
-const epochsStart: OfItsStart = {
+const epochsStart: StartFieldRules = {
   /** If a check is requested before the process is reported, the probe starts later and checks immediately. */
   isProbeRequested: isSpawning,
   /** Input of its preparation and its process effect. */
@@ -258,7 +258,7 @@ const epochsStart: OfItsStart = {
   startedAtMs: (state) => isBeforeItsProcess(state) || state.startsWith('running.initializing'),
 };
 
-const agentsStart: OfItsStart = {
+const agentsStart: StartFieldRules = {
   /** The next supervisor receives the Envoys that are claimed or taken back then. */
   adoption: (state) => state.startsWith('active.preparing') && !state.endsWith('standing by'),
 };
@@ -274,13 +274,13 @@ export function renumberGenerations(key: string): string {
   for (const [, kind, number] of key.matchAll(generation)) seenNumbers[kind as 'f' | 'o'] |= 1 << Number(number);
   return key.replace(
     generation,
-    (_, kind: 'f' | 'o', number: string) => `${kind}${countBelow(seenNumbers[kind], Number(number))};`,
+    (_, kind: 'f' | 'o', number: string) => `${kind}${countSetBitsBelow(seenNumbers[kind], Number(number))};`,
   );
 }
 
 const generation = /([fo])(\d+);/g;
 
-function countBelow(set: number, number: number): number {
+function countSetBitsBelow(set: number, number: number): number {
   let count = 0;
   for (let lowerBits = set & ((1 << number) - 1); lowerBits !== 0; lowerBits &= lowerBits - 1) count++;
   return count;

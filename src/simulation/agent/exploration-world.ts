@@ -18,7 +18,7 @@ import type { SupervisorContext } from '../../../machines/agent/envoy/supervisor
 import type { BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import type { ProbeRun, ProcessSignal } from '../../../machines/agent/protocol.ts';
 import type { StatusHttpOrder } from '../../../machines/agent/status-protocol.ts';
-import { type Running, reportEvent, settleCall } from '../../debugger/explore/scripted-effect.ts';
+import { type RunningEffect, reportEvent, settleCall } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
@@ -30,13 +30,13 @@ import {
   withBinary,
 } from './exploration-bounds.ts';
 import {
-  choicesIn,
   eventsOfChoices,
   hasNewProbeResult,
   isAdminResponsive,
   isDetectableAsLive,
   isTrigger,
   natureNames,
+  possibleChoices,
 } from './exploration-choices.ts';
 import {
   type DirectoryWatchInput,
@@ -124,11 +124,11 @@ export class ExplorationWorld implements World, EffectWorld {
     if (options.recordsTime === true) this.#system.arm(beginningMark, 0, 'mark');
     this.#oversight = this.#beginOversight({ settings, baseIds, invariants: options.invariants ?? invariants });
     const watch = this.#oversight.hostWatch;
-    const onExit: typeof watch.onExit = (process, end) => {
-      this.#set({ pendingSpawns: withoutKey(this.#state.pendingSpawns, process.label) });
+    const onExit: typeof watch.onExit = (process, processEnd) => {
+      this.#updateState({ pendingSpawns: withoutKey(this.#state.pendingSpawns, process.label) });
       this.#system.disarm(startOf(process));
-      this.#noteUnseen(process, end);
-      watch.onExit(process, end);
+      this.#recordUnseenExit(process, processEnd);
+      watch.onExit(process, processEnd);
     };
     this.#host = new SimulatedHost(this.#system, { ...watch, onExit }, settings.parentShutdownMs);
     this.#beginAgent = () =>
@@ -141,7 +141,7 @@ export class ExplorationWorld implements World, EffectWorld {
         onEvent: (event) => this.#oversight.handleReport(event),
       });
     this.#agent = this.#beginAgent();
-    this.#runToIdle();
+    this.#runUntilIdle();
   }
 
   get violations(): readonly InvariantViolation[] {
@@ -167,7 +167,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** Minimum of all timings that the run represents, for traces. */
   get earliestTime(): number {
-    return this.#system.zone.has(beginningMark) ? this.#system.zone.sinceMs(beginningMark) : 0;
+    return this.#system.zone.has(beginningMark) ? this.#system.zone.minElapsedMs(beginningMark) : 0;
   }
 
   get agentSnapshot(): AgentSnapshot {
@@ -175,19 +175,19 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   choices(): readonly WorldChoice[] {
-    this.#choices ??= this.#isOver() ? [] : [...choicesIn(this.#buildSituation())].filter(this.#isAllowed);
+    this.#choices ??= this.#isOver() ? [] : [...possibleChoices(this.#buildSituation())].filter(this.#isAllowed);
     return this.#choices;
   }
 
   apply(choice: string): void {
-    const stoodBy = this.#standsBy;
-    const colon = choice.indexOf(':');
-    const kind = colon === -1 ? choice : choice.slice(0, colon);
-    this.#perform(kind, choice.slice(colon + 1));
+    const wasStandingBy = this.#isStandingBy;
+    const separatorIndex = choice.indexOf(':');
+    const kind = separatorIndex === -1 ? choice : choice.slice(0, separatorIndex);
+    this.#perform(kind, choice.slice(separatorIndex + 1));
     const { supervisor } = this.agentSnapshot.children as Record<string, AnyActorRef | undefined>;
     // The agent has taken back the Envoys that it had released.
-    if (stoodBy && supervisor !== undefined) this.#removeStoppedAgent();
-    this.#runToIdle();
+    if (wasStandingBy && supervisor !== undefined) this.#removeStoppedAgent();
+    this.#runUntilIdle();
   }
 
   key(): string {
@@ -216,11 +216,11 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   setSignals(self: AnyActorRef | undefined): void {
-    this.#set({ signals: self });
+    this.#updateState({ signals: self });
   }
 
-  setWatch({ self, input: { knownHash } }: Running<DirectoryWatchInput>, isOn: boolean): void {
-    this.#set({ watch: isOn ? self : undefined, isWatchHung: false });
+  setWatch({ self, input: { knownHash } }: RunningEffect<DirectoryWatchInput>, isOn: boolean): void {
+    this.#updateState({ watch: isOn ? self : undefined, isWatchHung: false });
     if (!isOn) return;
     if (this.#state.isDirectoryAway) {
       reportEvent(self, { type: 'directory.missing' });
@@ -231,20 +231,20 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   setFileWait(call: AnyActorRef, isOn: boolean): void {
-    if (!isOn) this.#set({ fileWait: undefined });
-    else if (this.#filesLate) this.#set({ fileWait: call });
+    if (!isOn) this.#updateState({ fileWait: undefined });
+    else if (this.#filesLate) this.#updateState({ fileWait: call });
     else reportEvent(call, noPendingFiles);
   }
 
   setFileRead(call: AnyActorRef, isOn: boolean): void {
-    if (!isOn) this.#set({ fileRead: undefined });
-    else if (this.#readingHangs) this.#set({ fileRead: call });
+    if (!isOn) this.#updateState({ fileRead: undefined });
+    else if (this.#readingHangs) this.#updateState({ fileRead: call });
     else settleCall(call, { value: readingOf(this) });
   }
 
   readFiles(): string {
     const { files, filesRead, isSpoiled } = this.#state;
-    if (!isSpoiled && files !== filesRead) this.#set({ filesRead: files, failures: 0 });
+    if (!isSpoiled && files !== filesRead) this.#updateState({ filesRead: files, failures: 0 });
     return this.#contents;
   }
 
@@ -253,22 +253,22 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   setBinaryWatch(watch: AnyActorRef | undefined): void {
-    this.#set({ binaryWatch: watch });
+    this.#updateState({ binaryWatch: watch });
   }
 
   checkBinary(): BinaryCheckResult {
     const { binary, isBinaryIncompatible, checkedBinaries } = this.#state;
     if (isBinaryIncompatible) return { refused: 'its hot restart version is 11.112' };
     const name = `binary-${binary}`;
-    if (!checkedBinaries.has(name)) this.#set({ failures: 0 });
-    this.#set({ checkedBinaries: new Set(checkedBinaries).add(name) });
+    if (!checkedBinaries.has(name)) this.#updateState({ failures: 0 });
+    this.#updateState({ checkedBinaries: new Set(checkedBinaries).add(name) });
     return { binary: name, description: '' };
   }
 
   /** An agent that takes back its Envoys starts a new link before the old one stops. */
   setSuccessorLink(link: AnyActorRef, isOn: boolean): void {
-    if (isOn) this.#set({ link });
-    else if (this.#state.link === link) this.#set({ link: undefined });
+    if (isOn) this.#updateState({ link });
+    else if (this.#state.link === link) this.#updateState({ link: undefined });
   }
 
   /** Keeps the agent's timers, which measure the duration of its operations. */
@@ -278,11 +278,11 @@ export class ExplorationWorld implements World, EffectWorld {
     const timers = this.#system.timersOf(this.#agent).filter((name) => !name.startsWith('predecessor.'));
     this.#system.keepCancelled(timers);
     const { restart } = this.#state;
-    this.#set({ stoppedAgent: this.#stateOfStoppedAgent(timers, restart), restart: undefined });
+    this.#updateState({ stoppedAgent: this.#stateOfStoppedAgent(timers, restart), restart: undefined });
   }
 
   cancelHandOver(): void {
-    this.#set({ restart: this.#state.stoppedAgent?.restart, stoppedAgent: undefined });
+    this.#updateState({ restart: this.#state.stoppedAgent?.restart, stoppedAgent: undefined });
   }
 
   claim(baseIds: number[]): ClaimedIds {
@@ -290,17 +290,17 @@ export class ExplorationWorld implements World, EffectWorld {
     return { baseIds, sweptFiles: [], ...(adoption && { adoption }) };
   }
 
-  startPreparing({ input, self }: Running<PrepareOrder>): void {
+  startPreparing({ input, self }: RunningEffect<PrepareOrder>): void {
     if (input.adopted !== undefined) {
       settleCall(self, { value: { configFile: input.adopted.configFile, adminPort: input.adminPort } });
       return;
     }
     this.#oversight.checkInvariants((invariant, observation) => invariant.onPrepare?.(input, observation));
     this.#host.recordAttempt(input.baseId);
-    this.#set({ prepareCalls: new Map(this.#state.prepareCalls).set(this.#nameOf(input), self) });
+    this.#updateState({ prepareCalls: new Map(this.#state.prepareCalls).set(this.#nameOf(input), self) });
   }
 
-  stopPreparing({ input, self }: Running<Run>): void {
+  stopPreparing({ input, self }: RunningEffect<Run>): void {
     const { prepareCalls } = this.#state;
     const name = this.#nameOf(input);
     if (prepareCalls.get(name) !== self) return;
@@ -308,7 +308,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (this.#state.stoppedAgent === undefined) this.#oversight.countCancelled();
   }
 
-  spawn({ input, self }: Running<StartOrder>): void {
+  spawn({ input, self }: RunningEffect<StartOrder>): void {
     if (input.adopted !== undefined) {
       this.#adopt(input, self);
       return;
@@ -330,21 +330,21 @@ export class ExplorationWorld implements World, EffectWorld {
       effect: self,
     });
     if (this.#agentKilled || this.#agentSucceeded) this.#system.arm(startOf({ label }), 0, 'mark');
-    if (this.#spawnsLate) this.#set({ pendingSpawns: new Map(this.#state.pendingSpawns).set(label, self) });
+    if (this.#spawnsLate) this.#updateState({ pendingSpawns: new Map(this.#state.pendingSpawns).set(label, self) });
     else reportEvent(self, { type: 'process.spawned', pid, startedAtMs: 0 });
   }
 
-  signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
+  signal({ self }: RunningEffect<unknown>, signal: ProcessSignal['signal']): void {
     const process = this.#host.processOfEffect(self);
     if (process !== undefined) this.#host.signal(process, signal);
   }
 
-  abandonProcess({ self }: Running<unknown>): void {
+  abandonProcess({ self }: RunningEffect<unknown>): void {
     const process = this.#host.processOfEffect(self);
     if (process !== undefined && this.#state.stoppedAgent === undefined) this.#host.kill(process);
   }
 
-  setProbing(probe: Running<ProbeOrder>, isOn: boolean): void {
+  setProbing(probe: RunningEffect<ProbeOrder>, isOn: boolean): void {
     const { input, self } = probe;
     if (input.adopted?.live) {
       if (isOn) reportEvent(self, { type: 'probe.passed', timeToLiveMs: 0, unseenMs: 0 });
@@ -353,15 +353,18 @@ export class ExplorationWorld implements World, EffectWorld {
     const { probes } = this.#state;
     const name = this.#nameOf(input);
     if (isOn) {
-      this.#set({ probes: new Map(probes).set(name, self) });
+      this.#updateState({ probes: new Map(probes).set(name, self) });
       if (input.isProbeRequested) this.probeNow(probe, { type: 'probe.run', acceptsMissingListeners: false });
     } else if (probes.get(name) === self) {
-      this.#set({ probes: withoutKey(probes, name), pendingProbes: withoutKey(this.#state.pendingProbes, name) });
+      this.#updateState({
+        probes: withoutKey(probes, name),
+        pendingProbes: withoutKey(this.#state.pendingProbes, name),
+      });
     }
   }
 
-  probeNow({ input, self }: Running<Run>, { acceptsMissingListeners }: ProbeRun): void {
-    this.#set({
+  probeNow({ input, self }: RunningEffect<Run>, { acceptsMissingListeners }: ProbeRun): void {
+    this.#updateState({
       pendingProbes: new Map(this.#state.pendingProbes).set(this.#nameOf(input), {
         probe: self,
         acceptsMissingListeners,
@@ -369,7 +372,7 @@ export class ExplorationWorld implements World, EffectWorld {
     });
   }
 
-  explain({ self }: Running<Run>): void {
+  explain({ self }: RunningEffect<Run>): void {
     reportEvent(self, { type: 'probe.waiting', reason: '503 INITIALIZING' });
   }
 
@@ -383,20 +386,20 @@ export class ExplorationWorld implements World, EffectWorld {
     return true;
   }
 
-  startRepair({ input, self }: Running<{ baseId: number }>): void {
-    this.#set({ pendingRepair: { call: self, baseId: input.baseId } });
+  startRepair({ input, self }: RunningEffect<{ baseId: number }>): void {
+    this.#updateState({ pendingRepair: { call: self, baseId: input.baseId } });
   }
 
-  release({ self, input: { keeps } }: Running<{ keeps: boolean }>): void {
+  release({ self, input: { keeps } }: RunningEffect<{ keeps: boolean }>): void {
     if (keeps) {
       settleCall(self, { value: undefined });
       return;
     }
-    this.#set({ releaseCall: self });
+    this.#updateState({ releaseCall: self });
     for (const process of this.#host.processes) this.#host.kill(process);
   }
 
-  orderStatus({ self }: Running<unknown>, order: StatusHttpOrder): void {
+  orderStatus({ self }: RunningEffect<unknown>, order: StatusHttpOrder): void {
     if (order.type === 'envoy.probe') {
       if (order.at !== 'port') this.#reportListeners(self);
       reportEvent(self, {
@@ -406,7 +409,7 @@ export class ExplorationWorld implements World, EffectWorld {
       });
     }
     if (order.type === 'admin.use') {
-      this.#set({ adminOf: order.baseId });
+      this.#updateState({ adminOf: order.baseId });
       this.#reportListeners(self);
     }
     if (order.type === 'readiness.respond') this.#oversight.checkReadiness(order);
@@ -419,7 +422,7 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   openStatus(http: AnyActorRef | undefined): void {
-    this.#set({ http });
+    this.#updateState({ http });
   }
 
   #perform(kind: string, subject: string): void {
@@ -440,14 +443,14 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#replaceBinary(kind === 'misfit');
         return;
       case 'hup':
-        this.#demandRestart();
+        this.#requestRestart();
         return;
       case 'reopen':
-        this.#set({ triggers: this.#state.triggers - 1 });
+        this.#updateState({ triggers: this.#state.triggers - 1 });
         this.#deliverSignal('SIGUSR1');
         return;
       case 'term':
-        this.#set({ stops: this.#state.stops - 1, isHurried: this.#oversight.agentEnds });
+        this.#updateState({ stops: this.#state.stops - 1, isHurried: this.#oversight.agentEnds });
         this.#oversight.orderStop();
         this.#deliverSignal('SIGTERM');
         return;
@@ -455,14 +458,14 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#killAgent();
         return;
       case 'successor':
-        this.#set({ triggers: this.#state.triggers - 1 });
+        this.#updateState({ triggers: this.#state.triggers - 1 });
         reportEvent(this.#state.link!, { type: 'successor.ready', pid: 2 });
         return;
       case 'hold':
         reportEvent(this.#state.link!, { type: 'successor.confirmed' });
         return;
       case 'next':
-        this.#beginNext();
+        this.#startNextAgent();
         return;
       case 'came':
         this.#reportFilesPresent();
@@ -479,16 +482,16 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#onSpawned(subject);
         return;
       case 'unprepared':
-        this.#spendFault();
-        this.#set({ hungPrepares: new Set(this.#state.hungPrepares).add(subject) });
+        this.#consumeFault();
+        this.#updateState({ hungPrepares: new Set(this.#state.hungPrepares).add(subject) });
         return;
       case 'lack':
-        this.#spendFault();
-        this.#set({ refusedFiles: filesThatAreRead(this.#state) });
+        this.#consumeFault();
+        this.#updateState({ refusedFiles: filesThatAreRead(this.#state) });
         this.#onPrepared(subject, false);
         return;
       case 'refuse':
-        this.#spendFault();
+        this.#consumeFault();
         this.#oversight.countFailure();
         settleCall(this.#takeCall(subject), { error: new Error('no such field: bogus') });
         return;
@@ -498,7 +501,7 @@ export class ExplorationWorld implements World, EffectWorld {
         return;
       case 'tick':
         // A minute of health resets the failures, like a trigger.
-        if (subject.endsWith('.healthy')) this.#set({ failures: 0 });
+        if (subject.endsWith('.healthy')) this.#updateState({ failures: 0 });
         this.#recordHealth(subject);
         this.#countPreparationLimit(subject);
         this.#system.fire(subject);
@@ -507,21 +510,21 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#reportLive(subject);
         return;
       case 'starve':
-        this.#spendFault();
-        this.#set({ unusableGeneration: this.#host.processByLabel(subject).generation });
+        this.#consumeFault();
+        this.#updateState({ unusableGeneration: this.#host.processByLabel(subject).generation });
         return;
       case 'usr1':
-        this.#spendFault();
+        this.#consumeFault();
         this.#host.processByLabel(subject).envoy.send({ type: 'signal.sent', signal: 'SIGUSR1' });
         return;
       case 'undying':
-        this.#spendFault();
-        this.#host.makeUnkillable(this.#host.processByLabel(subject));
+        this.#consumeFault();
+        this.#host.markUnkillable(this.#host.processByLabel(subject));
         return;
       case 'sick':
       case 'well':
-        if (kind === 'sick') this.#spendFault();
-        this.#host.setSick(this.#host.processByLabel(subject), kind === 'sick');
+        if (kind === 'sick') this.#consumeFault();
+        this.#host.setUnresponsive(this.#host.processByLabel(subject), kind === 'sick');
         return;
       case 'looked':
         this.#runProbe(subject);
@@ -533,11 +536,11 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** The agent's persisted state remains; pending calls are dropped. */
   #killAgent(): void {
-    this.#spendFault();
+    this.#consumeFault();
     const stoppedAgent = this.#stateOfStoppedAgent(this.#system.timersOf(this.#agent), undefined);
     this.#system.kill(this.#agent);
-    const none = new Map<string, never>();
-    this.#set({
+    const emptyMap = new Map<string, never>();
+    this.#updateState({
       stoppedAgent,
       ...{
         signals: undefined,
@@ -549,11 +552,11 @@ export class ExplorationWorld implements World, EffectWorld {
       },
       ...{ http: undefined, adminOf: undefined, pendingRepair: undefined, releaseCall: undefined, restart: undefined },
       ...{
-        prepareCalls: none,
+        prepareCalls: emptyMap,
         hungPrepares: new Set<string>(),
-        pendingSpawns: none,
-        probes: none,
-        pendingProbes: none,
+        pendingSpawns: emptyMap,
+        probes: emptyMap,
+        pendingProbes: emptyMap,
       },
     });
   }
@@ -580,14 +583,14 @@ export class ExplorationWorld implements World, EffectWorld {
     return persistedStateOf(supervisor?.getSnapshot().context as SupervisorContext);
   }
 
-  get #standsBy(): boolean {
+  get #isStandingBy(): boolean {
     const { stoppedAgent, link } = this.#state;
     return stoppedAgent !== undefined && link !== undefined && this.#agent.getSnapshot().status === 'active';
   }
 
   /** The launcher repeats the order to stop if there was one. */
-  #beginNext(): void {
-    this.#system.forget(this.#agent);
+  #startNextAgent(): void {
+    this.#system.removeRoot(this.#agent);
     this.#agent = this.#beginAgent();
     this.#removeStoppedAgent();
     if (this.#state.stop !== 'not ordered') this.#deliverSignal('SIGTERM');
@@ -597,23 +600,23 @@ export class ExplorationWorld implements World, EffectWorld {
     const timers = this.#state.stoppedAgent?.timers ?? [];
     this.#system.forgetKilled(timers.filter((name) => !isOverdueTimer.test(name)));
     // The agent that decides from now on has a new retry budget.
-    this.#set({ stoppedAgent: undefined, failures: 0 });
+    this.#updateState({ stoppedAgent: undefined, failures: 0 });
   }
 
   /** The overdue time belongs to a parent that started before its agent was killed. */
-  #forgetOverdue(): void {
+  #disarmOverdue(): void {
     for (const timer of this.#system.zone.names('mark')) {
       const [, name] = isOverdueTimer.exec(timer) ?? [];
       if (name !== undefined && !this.#host.processes.some(({ label }) => label === name)) this.#system.disarm(timer);
     }
   }
 
-  #noteUnseen(process: SimulatedProcess, end: ProcessEnd): void {
+  #recordUnseenExit(process: SimulatedProcess, processEnd: ProcessEnd): void {
     const { stoppedAgent } = this.#state;
     if (stoppedAgent === undefined) return;
-    const exitedProcess = { process, end: { ...end, ...takeOverOf(process) } };
-    const nextEnds = new Map(stoppedAgent.exitedProcesses).set(this.#nameOf(process), exitedProcess);
-    this.#set({ stoppedAgent: { ...stoppedAgent, exitedProcesses: nextEnds } });
+    const exitedProcess = { process, end: { ...processEnd, ...takeOverOf(process) } };
+    const nextExits = new Map(stoppedAgent.exitedProcesses).set(this.#nameOf(process), exitedProcess);
+    this.#updateState({ stoppedAgent: { ...stoppedAgent, exitedProcesses: nextExits } });
   }
 
   #buildAdoption(): Adoption | undefined {
@@ -622,13 +625,13 @@ export class ExplorationWorld implements World, EffectWorld {
     const isThere = (run: Run): boolean =>
       this.#processOf(run) !== undefined || stoppedAgent.exitedProcesses.has(this.#nameOf(run));
     const epochs = stoppedAgent.persistedState.epochs.filter(isThere).map((epoch) => {
-      return { ...epoch, configFile: 'envoy.json', ...this.#timesOf(epoch, stoppedAgent) };
+      return { ...epoch, configFile: 'envoy.json', ...this.#adoptionTimesOf(epoch, stoppedAgent) };
     });
     return epochs.length === 0 ? undefined : { ...stoppedAgent.persistedState, epochs };
   }
 
   /** The next agent treats the range between lower and upper bound as unobserved. */
-  #timesOf(
+  #adoptionTimesOf(
     { name, phase }: EpochRecord,
     { exitingParents }: StoppedAgent,
   ): Pick<AdoptedEpoch, 'startedAtMs' | 'elapsedMs' | 'unseenMs'> {
@@ -649,7 +652,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (!zone.has(timer)) return { ...unknownDurations, elapsedMs: this.#parentShutdownMs };
     if (knownDurations === undefined) return unknownDurations;
     const beganMs = this.#parentShutdownMs - knownDurations.parentShutdownMs + parentDueMs(knownDurations);
-    const [minMs, maxMs] = [zone.sinceMs(timer), zone.maxElapsedMs(timer)];
+    const [minMs, maxMs] = [zone.minElapsedMs(timer), zone.maxElapsedMs(timer)];
     return {
       ...unknownDurations,
       elapsedMs: Math.max(0, beganMs + minMs),
@@ -672,7 +675,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const awaits =
       stoppedAgent?.persistedState.restart !== undefined &&
       exitedProcess.process.isSeenLive &&
-      [...stoppedAgent.exitedProcesses.values()].some(isUnseen);
+      [...stoppedAgent.exitedProcesses.values()].some(hasUnseenProcess);
     this.#host.reportLater(() => {
       this.#oversight.recordObservedExit(exitedProcess.process, awaits);
       reportEvent(effect, { type: 'process.exited', ...exitedProcess.end });
@@ -688,12 +691,12 @@ export class ExplorationWorld implements World, EffectWorld {
     const process = this.#host.processByLabel(name);
     const probe = this.#state.probes.get(name)!;
     if (mayBeHeldBack(process)) {
-      this.#host.holdBack(process);
+      this.#host.delayProcess(process);
       reportEvent(probe, { type: 'probe.incomplete', reason: 'LIVE without tls' });
-    } else this.#passProbe(process, probe);
+    } else this.#completeProbe(process, probe);
   }
 
-  #passProbe(process: SimulatedProcess, probe: AnyActorRef): void {
+  #completeProbe(process: SimulatedProcess, probe: AnyActorRef): void {
     this.#host.markSeenLive(process);
     this.#system.disarm(startOf(process));
     // The probe's clock is at 0, so an earlier start is negative.
@@ -703,21 +706,21 @@ export class ExplorationWorld implements World, EffectWorld {
 
   #runProbe(name: string): void {
     const { probe, acceptsMissingListeners } = this.#state.pendingProbes.get(name)!;
-    this.#set({ pendingProbes: withoutKey(this.#state.pendingProbes, name) });
+    this.#updateState({ pendingProbes: withoutKey(this.#state.pendingProbes, name) });
     const process = this.#host.processes.find(({ label }) => label === name);
     const isThere = process !== undefined && isDetectableAsLive(process, this.#state, this.#host);
-    if (isThere && (acceptsMissingListeners || !mayBeHeldBack(process))) this.#passProbe(process, probe);
+    if (isThere && (acceptsMissingListeners || !mayBeHeldBack(process))) this.#completeProbe(process, probe);
     else reportEvent(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
   }
 
   /** If the files are unusable, the contents read last stay desired. */
-  #changeFiles(spoiled: boolean): void {
+  #changeFiles(isSpoiled: boolean): void {
     const { desired } = this.#state;
-    if (spoiled) {
-      this.#spendFault();
-      this.#set({ isSpoiled: spoiled, desired: { ...desired, files: this.#state.filesRead } });
+    if (isSpoiled) {
+      this.#consumeFault();
+      this.#updateState({ isSpoiled: isSpoiled, desired: { ...desired, files: this.#state.filesRead } });
     } else {
-      this.#set({ triggers: this.#state.triggers - 1 });
+      this.#updateState({ triggers: this.#state.triggers - 1 });
       this.#putOtherFiles();
     }
     this.#reportFileChange();
@@ -739,62 +742,62 @@ export class ExplorationWorld implements World, EffectWorld {
   #changeDirectory(change: 'unwatch' | 'unseen' | 'replace' | 'away' | 'back', hangs: boolean): void {
     const { watch, filesRead, desired } = this.#state;
     const previousContents = this.#contents;
-    if (change !== 'back') this.#spendFault();
-    const hung = change === 'replace' || hangs;
-    this.#set({ isWatchHung: hung, isDirectoryAway: change === 'away' });
-    if (change === 'away') this.#set({ isSpoiled: true, desired: { ...desired, files: filesRead } });
+    if (change !== 'back') this.#consumeFault();
+    const isHung = change === 'replace' || hangs;
+    this.#updateState({ isWatchHung: isHung, isDirectoryAway: change === 'away' });
+    if (change === 'away') this.#updateState({ isSpoiled: true, desired: { ...desired, files: filesRead } });
     else if (change !== 'unwatch') this.#putOtherFiles();
     if (watch === undefined) return;
     if (change === 'unwatch' || change === 'unseen')
       reportEvent(watch, { type: 'watch.failed', reason: 'EIO', knownHash: previousContents });
     if (change === 'away') reportEvent(watch, { type: 'directory.missing' });
     if (change === 'replace' || change === 'back') reportEvent(watch, { type: 'directory.found' });
-    if (change === 'back' && !hung) reportEvent(watch, { type: 'watch.began' });
+    if (change === 'back' && !isHung) reportEvent(watch, { type: 'watch.began' });
     if (change === 'away' || change === 'back') this.#reportFileChange();
   }
 
   #putOtherFiles(): void {
     const { desired } = this.#state;
     const files = this.#state.files + 1;
-    this.#set({ files, isSpoiled: false, desired: { ...desired, files } });
+    this.#updateState({ files, isSpoiled: false, desired: { ...desired, files } });
   }
 
   /** An incompatible binary has no effect; a compatible one becomes desired. */
-  #replaceBinary(misfit: boolean): void {
-    if (misfit) this.#spendFault();
-    else this.#set({ triggers: this.#state.triggers - 1 });
-    this.#set({ binary: this.#state.binary + 1, isBinaryIncompatible: misfit });
+  #replaceBinary(isIncompatible: boolean): void {
+    if (isIncompatible) this.#consumeFault();
+    else this.#updateState({ triggers: this.#state.triggers - 1 });
+    this.#updateState({ binary: this.#state.binary + 1, isBinaryIncompatible: isIncompatible });
     const { binaryWatch } = this.#state;
     if (binaryWatch !== undefined) reportEvent(binaryWatch, { type: 'files.changed', path: '/usr/bin/envoy' });
   }
 
-  #demandRestart(): void {
+  #requestRestart(): void {
     const { triggers, desired } = this.#state;
-    this.#set({ triggers: triggers - 1, desired: { ...desired, orders: desired.orders + 1 }, failures: 0 });
+    this.#updateState({ triggers: triggers - 1, desired: { ...desired, orders: desired.orders + 1 }, failures: 0 });
     this.#deliverSignal('SIGHUP');
   }
 
   #raiseEnvoyEvent(kind: string, process: SimulatedProcess): void {
     const event = eventsOfChoices[kind];
     if (event === undefined) throw new Error(`no choice is named '${kind}'`);
-    if (event === 'envoy.crashed' || event === 'envoy.hung') this.#spendFault();
+    if (event === 'envoy.crashed' || event === 'envoy.hung') this.#consumeFault();
     this.#host.sendEvent(process, event);
   }
 
-  #onPrepared(name: string, unspawnable: boolean): void {
+  #onPrepared(name: string, isUnspawnable: boolean): void {
     const adminPort = name.endsWith('b') ? 15_001 : 15_000;
-    if (unspawnable) {
-      this.#spendFault();
+    if (isUnspawnable) {
+      this.#consumeFault();
       this.#oversight.countFailure();
     }
-    this.#set({ failsNextSpawn: unspawnable });
+    this.#updateState({ failsNextSpawn: isUnspawnable });
     settleCall(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json`, adminPort } });
-    this.#set({ failsNextSpawn: false });
+    this.#updateState({ failsNextSpawn: false });
   }
 
   #onSpawned(label: string): void {
     const { pendingSpawns } = this.#state;
-    this.#set({ pendingSpawns: withoutKey(pendingSpawns, label) });
+    this.#updateState({ pendingSpawns: withoutKey(pendingSpawns, label) });
     reportEvent(pendingSpawns.get(label)!, {
       type: 'process.spawned',
       pid: this.#host.processByLabel(label).pid,
@@ -805,7 +808,9 @@ export class ExplorationWorld implements World, EffectWorld {
   #recordHealth(timer: string): void {
     const [, name] = /^epoch-(\w+)\.healthy$/.exec(timer) ?? [];
     if (name !== undefined)
-      this.#set({ provenBinaries: new Set(this.#state.provenBinaries).add(this.#host.processByLabel(name).binary) });
+      this.#updateState({
+        provenBinaries: new Set(this.#state.provenBinaries).add(this.#host.processByLabel(name).binary),
+      });
   }
 
   #countPreparationLimit(timer: string): void {
@@ -817,36 +822,36 @@ export class ExplorationWorld implements World, EffectWorld {
 
   #reportFilesPresent(): void {
     const { fileWait } = this.#state;
-    this.#set({ fileWait: undefined });
+    this.#updateState({ fileWait: undefined });
     if (fileWait !== undefined) reportEvent(fileWait, noPendingFiles);
   }
 
   /** If the read does not respond, only a new read returns a result. */
   #filesRead(responds: boolean): void {
     const { fileRead } = this.#state;
-    this.#set({ fileRead: undefined });
-    if (!responds) this.#spendFault();
+    this.#updateState({ fileRead: undefined });
+    if (!responds) this.#consumeFault();
     else if (fileRead !== undefined) settleCall(fileRead, { value: readingOf(this) });
   }
 
   #finishRepair(isAwaited: boolean): void {
     const { call, baseId } = this.#state.pendingRepair!;
-    this.#set({ pendingRepair: undefined });
-    if (!isAwaited) this.#spendFault();
-    const repaired = isAwaited && this.#host.repair(baseId);
-    settleCall(call, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
+    this.#updateState({ pendingRepair: undefined });
+    if (!isAwaited) this.#consumeFault();
+    const isRepaired = isAwaited && this.#host.repair(baseId);
+    settleCall(call, isRepaired ? { value: undefined } : { error: new Error('an epoch initializes') });
   }
 
   #takeCall(name: string): AnyActorRef {
     const { prepareCalls } = this.#state;
-    const unprepared = new Set(this.#state.hungPrepares);
-    unprepared.delete(name);
-    this.#set({ prepareCalls: withoutKey(prepareCalls, name), hungPrepares: unprepared });
+    const hungPrepares = new Set(this.#state.hungPrepares);
+    hungPrepares.delete(name);
+    this.#updateState({ prepareCalls: withoutKey(prepareCalls, name), hungPrepares: hungPrepares });
     return prepareCalls.get(name)!;
   }
 
-  #spendFault(): void {
-    this.#set({ faults: this.#state.faults - 1 });
+  #consumeFault(): void {
+    this.#updateState({ faults: this.#state.faults - 1 });
   }
 
   #deliverSignal(signal: string): void {
@@ -854,16 +859,16 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /** Runs when the actors are idle. */
-  #runToIdle(): void {
+  #runUntilIdle(): void {
     this.#system.keepCancelled([]);
     this.#host.sendPendingReports();
     const { releaseCall } = this.#state;
     if (releaseCall !== undefined && this.#host.processes.length === 0) {
-      this.#set({ releaseCall: undefined });
+      this.#updateState({ releaseCall: undefined });
       settleCall(releaseCall, { value: undefined });
     }
     this.#armNature();
-    this.#forgetOverdue();
+    this.#disarmOverdue();
     this.#oversight.expireDeadlines();
     this.#system.elapse();
     this.#choices = undefined;
@@ -903,7 +908,8 @@ export class ExplorationWorld implements World, EffectWorld {
       if (!this.#state.hungPrepares.has(name)) dueTimers.set(`preparation of ${name}`, preparationMs);
     }
     for (const label of this.#state.pendingSpawns.keys()) dueTimers.set(`process of ${label}`, spawnMs);
-    if (this.#state.stoppedAgent !== undefined) dueTimers.set('the next agent', this.#standsBy ? holdMs : nextAgentMs);
+    if (this.#state.stoppedAgent !== undefined)
+      dueTimers.set('the next agent', this.#isStandingBy ? holdMs : nextAgentMs);
     if (this.#state.fileRead !== undefined) dueTimers.set('reading of the files', readMs);
     for (const name of this.#state.pendingProbes.keys())
       if (isAdminResponsive(name, this.#host)) dueTimers.set(`check of ${name}`, probeNowMs);
@@ -913,7 +919,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   #beginOversight(options: ConstructorParameters<typeof Oversight>[1]): Oversight {
     const world = this;
-    const watched = {
+    const observedWorld = {
       system: this.#system,
       get host() {
         return world.#host;
@@ -926,9 +932,9 @@ export class ExplorationWorld implements World, EffectWorld {
         // The exit code of a replaced agent is for the launcher only.
         return world.#state.stoppedAgent !== undefined && agent?.status === 'done' ? undefined : agent;
       },
-      change: (change: Partial<WorldState>) => this.#set(change),
+      change: (change: Partial<WorldState>) => this.#updateState(change),
     };
-    return new Oversight(watched, options);
+    return new Oversight(observedWorld, options);
   }
 
   #buildSituation() {
@@ -939,7 +945,7 @@ export class ExplorationWorld implements World, EffectWorld {
       watchFails: this.#watchFails,
       mayBeKilled: this.#agentKilled,
       mayBeSucceeded: this.#agentSucceeded,
-      standsBy: this.#standsBy,
+      standsBy: this.#isStandingBy,
       agentEnds: this.#oversight.agentEnds || this.#state.stoppedAgent !== undefined,
     };
   }
@@ -961,7 +967,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return baseId === this.#firstBaseId ? `${epoch}` : `${epoch}b`;
   }
 
-  #set(change: Partial<WorldState>): void {
+  #updateState(change: Partial<WorldState>): void {
     this.#state = { ...this.#state, ...change };
   }
 }
@@ -969,7 +975,7 @@ export class ExplorationWorld implements World, EffectWorld {
 const beginningMark = 'beginning';
 /** Timer of an Envoy's start, until a probe finds it live. */
 const startOf = ({ label }: Pick<SimulatedProcess, 'label'>): string => `start of ${label}`;
-const isUnseen = ({ process }: ExitedProcess): boolean => !process.isSeenLive;
+const hasUnseenProcess = ({ process }: ExitedProcess): boolean => !process.isSeenLive;
 const isOverdueTimer = /^epoch-(\w+)\.parentOverdue$/;
 /** A timer of notices about a waiting Envoy. */
 const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);
@@ -978,7 +984,7 @@ const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/
 const roundUpMs = (ms: number): number => probeMs * 2 ** Math.max(0, Math.ceil(Math.log2(ms / probeMs)));
 
 function withoutKey<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
-  const remaining = new Map(map);
-  remaining.delete(key);
-  return remaining;
+  const remainingEntries = new Map(map);
+  remainingEntries.delete(key);
+  return remainingEntries;
 }

@@ -2,7 +2,7 @@
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe, EnvoyResponded, RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import { reportEvent } from '../../debugger/explore/scripted-effect.ts';
-import type { ActorHome } from '../../debugger/explore/symbolic-system.ts';
+import type { ActorHost } from '../../debugger/explore/symbolic-system.ts';
 import {
   type Nature,
   type ProcessEnd,
@@ -43,25 +43,25 @@ interface HostState {
 const simulatedStartMs = 300;
 
 const hosts = new WeakMap<object, { host: SimulatedHost; process: () => SimulatedProcess }>();
-type Self = { self: AnyActorRef };
+type ActorScope = { self: AnyActorRef };
 
-function onHost(act: (host: SimulatedHost, process: SimulatedProcess) => void) {
-  return ({ self }: Self): void => {
+function withSimulatedHost(action: (host: SimulatedHost, process: SimulatedProcess) => void) {
+  return ({ self }: ActorScope): void => {
     const foundHost = hosts.get(self);
-    if (foundHost !== undefined) act(foundHost.host, foundHost.process());
+    if (foundHost !== undefined) action(foundHost.host, foundHost.process());
   };
 }
 
 export const envoyOnHost = simulatedEnvoyMachine.provide({
   actions: {
-    setInitializing: onHost((host, process) => host.setInitializing(process)),
-    clearInitializing: onHost((host, process) => host.finishInitializing(process)),
-    takeAdmin: onHost((host, process) => host.takeAdmin(process)),
-    closeListeners: onHost((host, process) => host.closeListeners(process)),
-    giveUpAdmin: onHost((host, process) => host.giveUpAdmin(process)),
-    tellParentLive: onHost((host, process) => host.becameLive(process)),
-    sendParentAway: onHost((host, process) => host.sendAway(process)),
-    leave: ({ self }: Self, { end }: { end: ProcessEnd }) => {
+    setInitializing: withSimulatedHost((host, process) => host.setInitializing(process)),
+    clearInitializing: withSimulatedHost((host, process) => host.finishInitializing(process)),
+    takeAdmin: withSimulatedHost((host, process) => host.takeAdmin(process)),
+    closeListeners: withSimulatedHost((host, process) => host.closeListeners(process)),
+    giveUpAdmin: withSimulatedHost((host, process) => host.giveUpAdmin(process)),
+    tellParentLive: withSimulatedHost((host, process) => host.becameLive(process)),
+    sendParentAway: withSimulatedHost((host, process) => host.requestExit(process)),
+    leave: ({ self }: ActorScope, { end }: { end: ProcessEnd }) => {
       const foundHost = hosts.get(self);
       foundHost?.host.removeProcess(foundHost.process(), end);
     },
@@ -69,14 +69,14 @@ export const envoyOnHost = simulatedEnvoyMachine.provide({
 });
 
 export class SimulatedHost {
-  readonly #system: ActorHome;
+  readonly #system: ActorHost;
   readonly #watch: HostWatch;
   readonly #parentShutdownMs: number;
   readonly #envoy: typeof simulatedEnvoyMachine;
   readonly #pendingReports: (() => void)[] = [];
   #state: HostState = { processes: [], memory: new Map(), admin: new Map(), spawnCount: 0 };
 
-  constructor(system: ActorHome, watch: HostWatch, parentShutdownMs: number, envoy = envoyOnHost) {
+  constructor(system: ActorHost, watch: HostWatch, parentShutdownMs: number, envoy = envoyOnHost) {
     this.#system = system;
     this.#watch = watch;
     this.#parentShutdownMs = parentShutdownMs;
@@ -114,8 +114,9 @@ export class SimulatedHost {
     const pid = this.#state.spawnCount + 1;
     const label = this.#labelFor(run);
     const parentShutdownMs = run.parentShutdownMs ?? this.#parentShutdownMs;
-    if (run.epoch === 0 && !this.#isSocketInUse(run)) this.#makeMemory(run.baseId, pid, reception);
-    const current = (): SimulatedProcess => this.processes.find((process) => process.pid === pid) ?? startedProcess;
+    if (run.epoch === 0 && !this.#isSocketInUse(run)) this.#createMemory(run.baseId, pid, reception);
+    const currentProcess = (): SimulatedProcess =>
+      this.processes.find((process) => process.pid === pid) ?? startedProcess;
     let startedProcess!: SimulatedProcess;
     this.#system.start(this.#envoy, {
       id: `envoy-${label}`,
@@ -127,7 +128,7 @@ export class SimulatedHost {
         drainMs: run.drainMs ?? 0,
       },
       created: (envoy) => {
-        hosts.set(envoy, { host: this, process: current });
+        hosts.set(envoy, { host: this, process: currentProcess });
         startedProcess = {
           epoch: run.epoch,
           baseId: run.baseId,
@@ -150,13 +151,13 @@ export class SimulatedHost {
           successorTried: false,
           successorCrashed: false,
         };
-        this.#set({ processes: [...this.processes, startedProcess], spawnCount: pid });
+        this.#updateState({ processes: [...this.processes, startedProcess], spawnCount: pid });
       },
     });
     if (reception === 'accepted' || reception === 'no response') {
       this.#parentOf(startedProcess)?.envoy.send({ type: 'child.started' });
     }
-    return current();
+    return currentProcess();
   }
 
   signal(process: SimulatedProcess, signal: EnvoySignal): void {
@@ -189,7 +190,7 @@ export class SimulatedHost {
   }
 
   /** Notes that its epoch was notified of the missing listener. */
-  holdBack(process: SimulatedProcess): void {
+  delayProcess(process: SimulatedProcess): void {
     this.#change(process, { isHeldBack: true });
   }
 
@@ -205,8 +206,8 @@ export class SimulatedHost {
   /** Independent of the supervisor's intent and knowledge. Envoys of several base IDs share the port (SO_REUSEPORT). */
   isAccepting(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
-    const works = state.matches('live') || state.matches({ 'calling a dead parent': 'serving' });
-    return works && !process.isUnresponsive && !process.hasClosedListeners && !this.isDraining(process);
+    const canServe = state.matches('live') || state.matches({ 'calling a dead parent': 'serving' });
+    return canServe && !process.isUnresponsive && !process.hasClosedListeners && !this.isDraining(process);
   }
 
   /** Whether its main thread waits for a parent, which blocks its admin interface, too. */
@@ -230,13 +231,13 @@ export class SimulatedHost {
   }
 
   /** A fault: SIGKILL does not end the process. */
-  makeUnkillable(process: SimulatedProcess): void {
+  markUnkillable(process: SimulatedProcess): void {
     this.#change(process, { isUnkillable: true });
   }
 
   /** Starts or ends a fault: the process does not respond. */
-  setSick(process: SimulatedProcess, sick: boolean): void {
-    this.#change(process, { isUnresponsive: sick });
+  setUnresponsive(process: SimulatedProcess, isUnresponsive: boolean): void {
+    this.#change(process, { isUnresponsive: isUnresponsive });
   }
 
   isResponsive(process: SimulatedProcess): boolean {
@@ -277,8 +278,8 @@ export class SimulatedHost {
       (process) => process.baseId === baseId && this.hasAdmin(process) && this.isResponsive(process),
     );
     if (at === 'admin' || (at === 'admin or port' && admin !== undefined)) {
-      const live = admin?.isLive === true;
-      return { by: 'admin', live, detail: live ? 'LIVE' : '503', unserved: '' };
+      const isLive = admin?.isLive === true;
+      return { by: 'admin', live: isLive, detail: isLive ? 'LIVE' : '503', unserved: '' };
     }
     const live = this.processes.some((process) => this.isAccepting(process));
     const detail = live ? 'the port responds' : 'connection refused';
@@ -292,8 +293,8 @@ export class SimulatedHost {
   }
 
   isReadyFor(process: SimulatedProcess): boolean {
-    const serves = this.isAccepting(process) && this.isServing(process) && this.isResponsive(process);
-    return serves && process.isSeenLive && !process.lacksListener && !this.isOrphaned(process);
+    const canServe = this.isAccepting(process) && this.isServing(process) && this.isResponsive(process);
+    return canServe && process.isSeenLive && !process.lacksListener && !this.isOrphaned(process);
   }
 
   /** A running child may have set the INITIALIZING bit, so it is not cleared then (fact 2). */
@@ -313,10 +314,10 @@ export class SimulatedHost {
   }
 
   /** Processes that have the memory open continue. */
-  loseMemory(baseId: number): void {
+  removeSharedMemory(baseId: number): void {
     const memoryByBaseId = new Map(this.#state.memory);
     memoryByBaseId.delete(baseId);
-    this.#set({ memory: memoryByBaseId });
+    this.#updateState({ memory: memoryByBaseId });
   }
 
   /** `/server_info.hot_restart_initializing` */
@@ -360,14 +361,14 @@ export class SimulatedHost {
   }
 
   takeAdmin({ baseId, pid }: SimulatedProcess): void {
-    this.#set({ admin: new Map(this.#state.admin).set(baseId, pid) });
+    this.#updateState({ admin: new Map(this.#state.admin).set(baseId, pid) });
   }
 
   giveUpAdmin(process: SimulatedProcess): void {
     if (!this.hasAdmin(process)) return;
     const admin = new Map(this.#state.admin);
     admin.delete(process.baseId);
-    this.#set({ admin });
+    this.#updateState({ admin });
   }
 
   becameLive(process: SimulatedProcess): void {
@@ -376,26 +377,26 @@ export class SimulatedHost {
     this.#watch.onLive(process);
   }
 
-  sendAway(process: SimulatedProcess): void {
+  requestExit(process: SimulatedProcess): void {
     const parent = this.#parentOf(process);
     if (parent === undefined) return;
     this.#change(parent, { exitRequested: true });
     parent.envoy.send({ type: 'child.sent-away' });
   }
 
-  removeProcess(process: SimulatedProcess, end: ProcessEnd): void {
-    const isFoundOutNow = process.isLive && process.epoch > 0 && !process.isSeenLive && !this.isKilled(process);
-    this.#set({ processes: this.processes.filter(({ pid }) => pid !== process.pid) });
-    this.#system.forget(process.envoy);
+  removeProcess(process: SimulatedProcess, processEnd: ProcessEnd): void {
+    const isDetectedNow = process.isLive && process.epoch > 0 && !process.isSeenLive && !this.isKilled(process);
+    this.#updateState({ processes: this.processes.filter(({ pid }) => pid !== process.pid) });
+    this.#system.removeRoot(process.envoy);
     this.giveUpAdmin(process);
-    this.#watch.onExit(process, end);
-    this.#noteDeath(process, end);
-    if (isFoundOutNow) this.#recordTakeover(process);
+    this.#watch.onExit(process, processEnd);
+    this.#recordExit(process, processEnd);
+    if (isDetectedNow) this.#recordTakeover(process);
     this.#pendingReports.push(() => {
       for (const child of this.#peers(process.baseId)) {
         if (isChildOf(child, process)) child.envoy.send({ type: 'parent.died' });
       }
-      reportEvent(process.effect, { type: 'process.exited', ...end, ...takeOverOf(process) });
+      reportEvent(process.effect, { type: 'process.exited', ...processEnd, ...takeOverOf(process) });
     });
   }
 
@@ -417,11 +418,11 @@ export class SimulatedHost {
   }
 
   /** The Envoys' charts are not included. With `ending`, no process starts any more, so the generations of running processes are omitted. */
-  key(ending = false): string {
+  key(isEnding = false): string {
     const { processes, memory, admin } = this.#state;
     let key = '';
     for (const process of processes) {
-      key += `${process.label}:${keyOfProcess(process, ending)}`;
+      key += `${process.label}:${keyOfProcess(process, isEnding)}`;
       key += admin.get(process.baseId) === process.pid ? 'A ' : ' ';
     }
     for (const [id, { initializingEpoch }] of memory)
@@ -448,7 +449,7 @@ export class SimulatedHost {
   }
 
   /** A first epoch removes existing memory. If it does not get the admin port, it leaves its mark in the memory that it created. */
-  #makeMemory(baseId: number, pid: number, reception: Reception): void {
+  #createMemory(baseId: number, pid: number, reception: Reception): void {
     this.#setMemory(baseId, { initializingEpoch: reception === 'accepted' ? undefined : 0, creatorPid: pid });
   }
 
@@ -466,14 +467,14 @@ export class SimulatedHost {
   }
 
   #setMemory(baseId: number, sharedMemory: SharedMemory): void {
-    this.#set({ memory: new Map(this.#state.memory).set(baseId, sharedMemory) });
+    this.#updateState({ memory: new Map(this.#state.memory).set(baseId, sharedMemory) });
   }
 
   #peers(baseId: number): SimulatedProcess[] {
     return this.processes.filter((process) => process.baseId === baseId);
   }
 
-  #noteDeath(process: SimulatedProcess, { code, signal }: ProcessEnd): void {
+  #recordExit(process: SimulatedProcess, { code, signal }: ProcessEnd): void {
     for (const other of this.processes) {
       if (isChildOf(other, process) && other.baseId === process.baseId && code !== 0 && signal !== 'SIGUSR1')
         this.#change(other, { parentCrashed: true });
@@ -487,19 +488,19 @@ export class SimulatedHost {
   }
 
   #labelFor({ epoch, baseId }: { epoch: number; baseId: number }): string {
-    const first = this.#state.memory.keys().next().value ?? baseId;
-    let label = baseId === first ? `${epoch}` : `${epoch}b`;
+    const firstBaseId = this.#state.memory.keys().next().value ?? baseId;
+    let label = baseId === firstBaseId ? `${epoch}` : `${epoch}b`;
     while (this.processes.some((process) => process.label === label)) label += '+';
     return label;
   }
 
   #change(process: SimulatedProcess, change: Partial<SimulatedProcess>): void {
-    this.#set({
+    this.#updateState({
       processes: this.processes.map((other) => (other.pid === process.pid ? { ...other, ...change } : other)),
     });
   }
 
-  #set(change: Partial<HostState>): void {
+  #updateState(change: Partial<HostState>): void {
     this.#state = { ...this.#state, ...change };
   }
 }
@@ -509,29 +510,23 @@ export function takeOverOf({ isLive, epoch }: SimulatedProcess): { tookOverWithi
   return isLive && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
 }
 
-export function keyOfProcess(process: SimulatedProcess, ending: boolean): string {
-  return ending ? lifeKey(process) : `${startKey(process)}${lifeKey(process)}`;
+export function keyOfProcess(process: SimulatedProcess, isEnding: boolean): string {
+  return isEnding ? lifeKey(process) : `${startKey(process)}${lifeKey(process)}`;
 }
 
-function startKey({
-  generation,
-  binary,
-  lacksListener,
-  successorTried,
-  successorCrashed: successorDied,
-}: SimulatedProcess): string {
-  return `${binary === firstBinary ? '' : binary}${lacksListener ? 'K' : ''}f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
+function startKey({ generation, binary, lacksListener, successorTried, successorCrashed }: SimulatedProcess): string {
+  return `${binary === firstBinary ? '' : binary}${lacksListener ? 'K' : ''}f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorCrashed ? 'D' : ''}`;
 }
 
 function lifeKey({
   isLive,
   isSeenLive,
   isChildSeenLive,
-  exitRequested: sentAway,
+  exitRequested,
   hasClosedListeners,
   parentCrashed,
   ...extraFields
 }: SimulatedProcess): string {
-  const { isUnkillable: undying, isUnresponsive: sick, isHeldBack } = extraFields;
-  return `${undying ? 'U' : ''}${isHeldBack ? 'H' : ''}${sick ? 'I' : ''}${parentCrashed ? 'O' : ''}${isLive ? 'L' : ''}${isSeenLive ? 'S' : ''}${isChildSeenLive ? 'P' : ''}${sentAway ? 'E' : ''}${hasClosedListeners ? 'C' : ''}`;
+  const { isUnkillable, isUnresponsive, isHeldBack } = extraFields;
+  return `${isUnkillable ? 'U' : ''}${isHeldBack ? 'H' : ''}${isUnresponsive ? 'I' : ''}${parentCrashed ? 'O' : ''}${isLive ? 'L' : ''}${isSeenLive ? 'S' : ''}${isChildSeenLive ? 'P' : ''}${exitRequested ? 'E' : ''}${hasClosedListeners ? 'C' : ''}`;
 }

@@ -19,19 +19,19 @@ import type { ServicesOrder, ServicesReading } from '../../../machines/discovery
 import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
 import { type ExchangeStepper, stepOf } from '../../../machines/discovery/xds/ads-exchange.ts';
 import type { StreamOrder } from '../../../machines/discovery/xds/ads-protocol.ts';
-import { type Running, scriptedCallback, scriptedPromise } from '../../debugger/explore/scripted-effect.ts';
+import { type RunningEffect, scriptedCallback, scriptedPromise } from '../../debugger/explore/scripted-effect.ts';
 
 export type BuildInput = { forced: boolean; configs: string[] };
 
 export interface PushEffectWorld {
-  startBuild(call: Running<BuildInput>): void;
-  startComputing(call: Running<ServicesOrder>): void;
-  computingStopped(call: AnyActorRef): void;
+  startBuild(call: RunningEffect<BuildInput>): void;
+  startComputing(call: RunningEffect<ServicesOrder>): void;
+  onComputingStopped(call: AnyActorRef): void;
   registriesListed(effect: AnyActorRef): void;
   registryRuns(effect: AnyActorRef): void;
-  serverStarted(server: AnyActorRef): void;
+  onServerStarted(server: AnyActorRef): void;
   serve(order: ProxiesServe): void;
-  streamOpened(effect: Running<{ connection: number }>): void;
+  onStreamOpened(effect: RunningEffect<{ connection: number }>): void;
   execute(connection: number, order: StreamOrder): void;
 }
 
@@ -74,14 +74,14 @@ export function scriptedCharts({ push, queue, connection, exchange, registry, me
     },
   });
   const server = scriptedCallback<ProxiesServe, undefined>({
-    start: (effect) => worldOfCall(effect).serverStarted(effect.self),
+    start: (effect) => worldOfCall(effect).onServerStarted(effect.self),
     receive: (effect, order) => worldOfCall(effect).serve(order),
   });
   const scriptedRegistry = registry.provide({
     actors: {
       computeServices: scriptedPromise<ServicesReading, ServicesOrder>(
         (call) => worldOfCall(call).startComputing(call),
-        (call) => worldOfCall(call).computingStopped(call.self),
+        (call) => worldOfCall(call).onComputingStopped(call.self),
       ),
       listRegistries: scriptedCallback<{ type: never }, undefined>({
         start: (effect) => worldOfCall(effect).registriesListed(effect.self),
@@ -128,7 +128,7 @@ export function scriptedCharts({ push, queue, connection, exchange, registry, me
   const scriptedConnection = connection.provide({
     actors: {
       stream: scriptedCallback<StreamOrder, { connection: number }>({
-        start: (effect) => worldOfCall(effect).streamOpened(effect),
+        start: (effect) => worldOfCall(effect).onStreamOpened(effect),
         receive: (effect, order) => worldOfCall(effect).execute(effect.input.connection, order),
       }),
     },

@@ -12,7 +12,7 @@ export function* possibleChoices(moment: PushMoment): Generator<WorldChoice> {
   if (!isSynced && registryActor !== undefined) yield { name: 'listed', free: true, ...(!isListed && { fair: false }) };
   if (orders.length > 0) yield { name: 'turn', free: true };
   for (const [index, client] of moment.state.clients.entries()) yield* choicesOf(moment, index, client);
-  for (const timer of moment.system.zone.firable()) yield { name: `tick:${timer}`, free: true };
+  for (const timer of moment.system.zone.firableTimers()) yield { name: `tick:${timer}`, free: true };
   if (changes > 0) for (const event of options.events) yield { name: `change:${event}`, free: false };
   if (changes > 0) for (const event of options.registryChanges ?? []) yield { name: `move:${event}`, free: false };
   if (faults === 0 || options.buildsFail === false) return;

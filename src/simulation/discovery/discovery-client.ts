@@ -40,7 +40,7 @@ export function newClient(isDelta: boolean, types: readonly MeshType[]): ClientS
 /** The client keeps its resources. */
 export function connectClient(client: ClientState, connection: number): ClientStep {
   const endpoints = Object.keys(client.resources[clusterType] ?? {});
-  const next: ClientState = {
+  const nextClient: ClientState = {
     ...client,
     connection,
     unacknowledgedResponses: [],
@@ -61,7 +61,7 @@ export function connectClient(client: ClientState, connection: number): ClientSt
         : sotwRequest(type, '', names),
     ];
   });
-  return { client: next, requests };
+  return { client: nextClient, requests };
 }
 
 export function disconnectClient(client: ClientState): ClientState {
@@ -77,7 +77,7 @@ export function disconnectClient(client: ClientState): ClientState {
 
 /** Also requests missing resources. */
 export function acceptResponse(client: ClientState): ClientStep {
-  const [response, ...hands] = client.unacknowledgedResponses as [WireResponse, ...WireResponse[]];
+  const [response, ...laterResponses] = client.unacknowledgedResponses as [WireResponse, ...WireResponse[]];
   const { typeUrl, nonce } = response;
   const previousResources = client.resources[typeUrl] ?? {};
   const isFullState = !client.isDelta && !isByName(typeUrl);
@@ -87,7 +87,7 @@ export function acceptResponse(client: ClientState): ClientStep {
   for (const name of response.removedNames) delete mergedResources[name];
   const nextClient: ClientState = {
     ...client,
-    unacknowledgedResponses: hands,
+    unacknowledgedResponses: laterResponses,
     resources: { ...client.resources, [typeUrl]: mergedResources },
     nonces: { ...client.nonces, [typeUrl]: nonce },
   };
@@ -102,7 +102,7 @@ export function acceptResponse(client: ClientState): ClientStep {
 }
 
 export function rejectResponse(client: ClientState): ClientStep {
-  const [{ typeUrl, nonce, resources, removedNames }, ...hands] = client.unacknowledgedResponses as [
+  const [{ typeUrl, nonce, resources, removedNames }, ...laterResponses] = client.unacknowledgedResponses as [
     WireResponse,
     ...WireResponse[],
   ];
@@ -112,16 +112,16 @@ export function rejectResponse(client: ClientState): ClientStep {
     : [];
   const contents = Object.entries(resources).map(([name, content]) => `${typeUrl} ${name}=${content}`);
   const removals = [...removedNames, ...replacedNames].map((name) => `${typeUrl} ${name}=gone`);
-  const next: ClientState = {
+  const nextClient: ClientState = {
     ...client,
-    unacknowledgedResponses: hands,
+    unacknowledgedResponses: laterResponses,
     nonces: { ...client.nonces, [typeUrl]: nonce },
     rejectedContents: [...new Set([...client.rejectedContents, ...contents, ...removals])].sort(),
   };
   const request = client.isDelta
     ? deltaRequest(typeUrl, { nonce, rejection: 'no' })
-    : { ...sotwRequest(typeUrl, nonce, namesOf(next, typeUrl)), rejection: 'no' };
-  return { client: next, requests: [request] };
+    : { ...sotwRequest(typeUrl, nonce, namesOf(nextClient, typeUrl)), rejection: 'no' };
+  return { client: nextClient, requests: [request] };
 }
 
 export function sendStaleRequest(client: ClientState): ClientStep {
@@ -139,7 +139,7 @@ function subscribeEndpoints(client: ClientState): ClientStep {
   const keptEndpoints = Object.entries(client.resources[endpointType] ?? {}).filter(([name]) =>
     clusters.includes(name),
   );
-  const next: ClientState = {
+  const nextClient: ClientState = {
     ...client,
     requestedEndpoints: clusters,
     resources: { ...client.resources, [endpointType]: Object.fromEntries(keptEndpoints) },
@@ -147,7 +147,7 @@ function subscribeEndpoints(client: ClientState): ClientStep {
   const request = client.isDelta
     ? deltaRequest(endpointType, { subscribe: addedNames, unsubscribe: droppedNames })
     : sotwRequest(endpointType, client.nonces[endpointType] ?? '', clusters);
-  return { client: next, requests: [request] };
+  return { client: nextClient, requests: [request] };
 }
 
 function namesOf(client: ClientState, typeUrl: string): readonly string[] {

@@ -9,7 +9,7 @@ import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
 import type { ServicesOrder } from '../../../machines/discovery/registry/service-registry.setup.ts';
 import type { StreamOrder } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { isByName } from '../../../machines/discovery/xds/ads-types.ts';
-import type { Running } from '../../debugger/explore/scripted-effect.ts';
+import type { RunningEffect } from '../../debugger/explore/scripted-effect.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../debugger/explore/world.ts';
 import type { PushBounds, PushWorldOptions } from './discovery-bounds.ts';
 import { type BuildInput, type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
@@ -51,14 +51,14 @@ export class PushWorld implements World, PushEffectWorld {
     });
     this.#sources.reportRegistries();
     if (!listsLate) this.#sources.list();
-    this.#runToIdle();
+    this.#runUntilIdle();
     if (!listsLate) {
       this.apply('computed');
       this.apply('built');
     }
     while (options.startsConnected && this.choices().length > 0) this.apply(this.choices()[0]!.name);
     this.#moment.set(bounds);
-    this.#runToIdle();
+    this.#runUntilIdle();
   }
 
   get violations(): readonly InvariantViolation[] {
@@ -77,11 +77,13 @@ export class PushWorld implements World, PushEffectWorld {
   /** Whether all clients have the contents of the sources, as far as possible. */
   get isGoalReached(): boolean {
     const { isListed, contents, computedContents } = this.#moment.state;
-    const published = isListed ? contents : computedContents;
+    const publishedContents = isListed ? contents : computedContents;
     return (
-      stalledDelaysNoClient.whenIdleExceptStalled!({ ...this.#moment.observe(), publishedContents: published }) ===
-        undefined &&
-      this.#moment.state.clients.every((client) => !client.isStalled || this.#isSentAll(client, published))
+      stalledDelaysNoClient.whenIdleExceptStalled!({
+        ...this.#moment.observe(),
+        publishedContents: publishedContents,
+      }) === undefined &&
+      this.#moment.state.clients.every((client) => !client.isStalled || this.#isSentAll(client, publishedContents))
     );
   }
 
@@ -91,9 +93,11 @@ export class PushWorld implements World, PushEffectWorld {
     if (orders.length > 0 || end !== undefined) return false;
     return types.every((type) => {
       const { subscribedNames, sentVersions } = this.#moment.state.wires.get(connection!)![type] ?? noWire;
-      const all = contents[type];
-      const names = isByName(type) ? subscribedNames.split(',').filter((name) => name in all) : Object.keys(all);
-      return names.every((name) => sentVersions[name] === all[name]);
+      const contentsOfType = contents[type];
+      const names = isByName(type)
+        ? subscribedNames.split(',').filter((name) => name in contentsOfType)
+        : Object.keys(contentsOfType);
+      return names.every((name) => sentVersions[name] === contentsOfType[name]);
     });
   }
 
@@ -119,12 +123,12 @@ export class PushWorld implements World, PushEffectWorld {
     const [kind = '', subject = ''] = choice.split(':');
     this.#perform(kind, subject);
     this.#streams.closeEnded();
-    this.#runToIdle();
+    this.#runUntilIdle();
   }
 
   exhaust(): void {
     this.#moment.set({ changes: 0, faults: 0 });
-    this.#runToIdle();
+    this.#runUntilIdle();
   }
 
   key(): string {
@@ -142,16 +146,16 @@ export class PushWorld implements World, PushEffectWorld {
     };
   }
 
-  startBuild(call: Running<BuildInput>): void {
+  startBuild(call: RunningEffect<BuildInput>): void {
     this.#sources.startBuild(call);
   }
 
-  startComputing(call: Running<ServicesOrder>): void {
+  startComputing(call: RunningEffect<ServicesOrder>): void {
     this.#sources.startComputing(call);
   }
 
-  computingStopped(call: AnyActorRef): void {
-    this.#sources.computingStopped(call);
+  onComputingStopped(call: AnyActorRef): void {
+    this.#sources.onComputingStopped(call);
   }
 
   registriesListed(registries: AnyActorRef): void {
@@ -162,15 +166,15 @@ export class PushWorld implements World, PushEffectWorld {
     this.#sources.registryRuns(feed);
   }
 
-  serverStarted(server: AnyActorRef): void {
-    this.#turns.serverStarted(server);
+  onServerStarted(server: AnyActorRef): void {
+    this.#turns.onServerStarted(server);
   }
 
   serve(order: ProxiesServe): void {
     this.#turns.serve(order);
   }
 
-  streamOpened(effect: Running<{ connection: number }>): void {
+  onStreamOpened(effect: RunningEffect<{ connection: number }>): void {
     this.#streams.onOpened(effect);
   }
 
@@ -201,10 +205,10 @@ export class PushWorld implements World, PushEffectWorld {
         return;
       case 'lost':
         this.#moment.spendFault();
-        this.#sources.loseRegistry();
+        this.#sources.failRegistry();
         return;
       case 'computed':
-        this.#sources.computed();
+        this.#sources.completeComputing();
         return;
       case 'uncomputed':
         this.#moment.spendFault();
@@ -268,7 +272,7 @@ export class PushWorld implements World, PushEffectWorld {
     this.#moment.system.fire(timer);
   }
 
-  #runToIdle(): void {
+  #runUntilIdle(): void {
     this.#moment.system.elapse();
     this.#choices = undefined;
     this.#moment.checkInvariants((invariant, observation) => invariant.afterChoice?.(observation));

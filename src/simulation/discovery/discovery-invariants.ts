@@ -36,7 +36,7 @@ export const noWire: WireRecord = {
 
 export type Wire = Readonly<Partial<Record<string, WireRecord>>>;
 
-export interface PushObserved {
+export interface PushObservation {
   readonly clients: readonly ClientState[];
   readonly streams: ReadonlyMap<number, StreamState>;
   readonly wires: ReadonlyMap<number, Wire>;
@@ -57,13 +57,13 @@ export interface PushObserved {
 export interface PushInvariant {
   readonly name: string;
   /** Called before the response is sent. `wire` is the record before. */
-  onSend?(response: WireResponse, wire: Wire, contents: Contents, observed: PushObserved): string | undefined;
+  onSend?(response: WireResponse, wire: Wire, contents: Contents, observed: PushObservation): string | undefined;
   /** Called when all actors are idle. */
-  afterChoice?(observed: PushObserved): string | undefined;
+  afterChoice?(observed: PushObservation): string | undefined;
   /** Runs when no spontaneous event remains. */
-  whenIdle?(observed: PushObserved): string | undefined;
+  whenIdle?(observed: PushObservation): string | undefined;
   /** Clients that do not read may still have events. */
-  whenIdleExceptStalled?(observed: PushObserved): string | undefined;
+  whenIdleExceptStalled?(observed: PushObservation): string | undefined;
   onStreamEnd?(client: ClientState, end: StreamEnd, stream: StreamState): string | undefined;
 }
 
@@ -125,8 +125,8 @@ export const everyoneConverges: PushInvariant = {
   name: 'every client converges',
   whenIdle({ clients, publishedContents }) {
     for (const [index, client] of clients.entries()) {
-      const lack = missingResourcesOf(client, index, publishedContents);
-      if (lack !== undefined) return lack;
+      const missingText = missingResourcesOf(client, index, publishedContents);
+      if (missingText !== undefined) return missingText;
     }
     return undefined;
   },
@@ -137,8 +137,8 @@ export const stalledDelaysNoClient: PushInvariant = {
   name: 'a client that does not read does not delay other clients',
   whenIdleExceptStalled({ clients, publishedContents }) {
     for (const [index, client] of clients.entries()) {
-      const lack = client.isStalled ? undefined : missingResourcesOf(client, index, publishedContents);
-      if (lack !== undefined) return lack;
+      const missingText = client.isStalled ? undefined : missingResourcesOf(client, index, publishedContents);
+      if (missingText !== undefined) return missingText;
     }
     return undefined;
   },
@@ -222,10 +222,14 @@ function missingResourcesOf(client: ClientState, index: number, contents: Conten
   if (client.connection === undefined) return `client ${index} is not connected`;
   for (const type of client.types) {
     for (const name of expectedNames(client, type, contents)) {
-      const should = contents[type][name];
+      const expectedContent = contents[type][name];
       const heldVersion = client.resources[type]?.[name];
-      if (heldVersion === should || client.rejectedContents.includes(`${type} ${name}=${should ?? 'gone'}`)) continue;
-      return `client ${index} has ${shortName(type)} ${name}=${heldVersion ?? 'nothing'} instead of ${should ?? 'nothing'}`;
+      if (
+        heldVersion === expectedContent ||
+        client.rejectedContents.includes(`${type} ${name}=${expectedContent ?? 'gone'}`)
+      )
+        continue;
+      return `client ${index} has ${shortName(type)} ${name}=${heldVersion ?? 'nothing'} instead of ${expectedContent ?? 'nothing'}`;
     }
   }
   return undefined;

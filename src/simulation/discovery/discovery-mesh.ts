@@ -64,12 +64,12 @@ export const keysOf: Readonly<Record<MeshEvent, readonly string[]>> = {
   forced: [],
 };
 
-const concernedBy: Readonly<Record<string, readonly MeshType[]>> = {
+const affectedTypesByKind: Readonly<Record<string, readonly MeshType[]>> = {
   Endpoints: [endpointType],
   ServiceEntry: [clusterType, endpointType],
   VirtualService: [routeType],
 };
 
 export function typesToPush(keys: Iterable<string>): Set<string> {
-  return new Set([...keys].flatMap((key) => concernedBy[key.slice(0, key.indexOf('/'))] ?? []));
+  return new Set([...keys].flatMap((key) => affectedTypesByKind[key.slice(0, key.indexOf('/'))] ?? []));
 }

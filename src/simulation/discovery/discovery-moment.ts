@@ -9,7 +9,7 @@ import type { ClientState } from './discovery-client.ts';
 import {
   noWire,
   type PushInvariant,
-  type PushObserved,
+  type PushObservation,
   pushInvariants,
   type WireRecord,
 } from './discovery-invariants.ts';
@@ -29,7 +29,7 @@ export class PushMoment {
     this.state = state;
   }
 
-  observe(): PushObserved {
+  observe(): PushObservation {
     const { clients, streams, wires, contexts, unservedKeys, orders, isListed, isLate } = this.state;
     const orderedConnections = orders.flatMap(({ order }) => order.connections);
     return {
@@ -50,7 +50,7 @@ export class PushMoment {
     };
   }
 
-  checkInvariants(check: (invariant: PushInvariant, observed: PushObserved) => string | undefined): void {
+  checkInvariants(check: (invariant: PushInvariant, observed: PushObservation) => string | undefined): void {
     const observation = this.observe();
     for (const invariant of this.options.invariants ?? pushInvariants) {
       const detail = check(invariant, observation);
@@ -76,19 +76,19 @@ export class PushMoment {
     this.set({ faults: this.state.faults - 1 });
   }
 
-  updateStream(connection: number, next: (stream: StreamState) => StreamState): void {
+  updateStream(connection: number, update: (stream: StreamState) => StreamState): void {
     const { streams } = this.state;
-    this.set({ streams: new Map(streams).set(connection, next(streams.get(connection)!)) });
+    this.set({ streams: new Map(streams).set(connection, update(streams.get(connection)!)) });
   }
 
   setClient(index: number, client: ClientState): void {
     this.set({ clients: this.state.clients.with(index, client) });
   }
 
-  updateRecord(connection: number, type: string, next: (record: WireRecord) => WireRecord): void {
+  updateRecord(connection: number, type: string, update: (record: WireRecord) => WireRecord): void {
     const { wires } = this.state;
     const wire = wires.get(connection)!;
-    this.set({ wires: new Map(wires).set(connection, { ...wire, [type]: next(wire[type] ?? noWire) }) });
+    this.set({ wires: new Map(wires).set(connection, { ...wire, [type]: update(wire[type] ?? noWire) }) });
   }
 
   set(change: Partial<PushWorldState>): void {

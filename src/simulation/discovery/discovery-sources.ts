@@ -1,6 +1,6 @@
 import type { AnyActorRef } from 'xstate';
 import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
-import { type Running, reportEvent, settleCall } from '../../debugger/explore/scripted-effect.ts';
+import { type RunningEffect, reportEvent, settleCall } from '../../debugger/explore/scripted-effect.ts';
 import type { BuildInput } from './discovery-charts.ts';
 import { changedContents, keysOf, type MeshEvent } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';
@@ -16,15 +16,15 @@ export class PushSources {
     this.#moment = moment;
   }
 
-  startBuild({ self, input }: Running<BuildInput>): void {
+  startBuild({ self, input }: RunningEffect<BuildInput>): void {
     this.#moment.set({ build: { call: self, input, contents: this.#state.computedContents } });
   }
 
-  startComputing({ self }: Running<ServicesOrder>): void {
+  startComputing({ self }: RunningEffect<ServicesOrder>): void {
     this.#moment.set({ computeCall: self });
   }
 
-  computingStopped(call: AnyActorRef): void {
+  onComputingStopped(call: AnyActorRef): void {
     if (this.#state.computeCall === call) this.#moment.set({ computeCall: undefined });
   }
 
@@ -74,7 +74,7 @@ export class PushSources {
   }
 
   /** The lost registry's later changes are not reported. */
-  loseRegistry(): void {
+  failRegistry(): void {
     const { registryActor } = this.#state;
     this.#moment.set({ registryActor: undefined, isSynced: false });
     reportEvent(registryActor!, {
@@ -88,10 +88,10 @@ export class PushSources {
     reportEvent(this.#state.registryActor!, { type, registry: slowRegistry.registry });
   }
 
-  computed(): void {
+  completeComputing(): void {
     const { pendingChanges, isSynced, contents } = this.#state;
-    const handedOver = isSynced ? pendingChanges : [];
-    const keys = handedOver.flatMap((event) => keysOf[event]);
+    const deliveredChanges = isSynced ? pendingChanges : [];
+    const keys = deliveredChanges.flatMap((event) => keysOf[event]);
     const servicesReading: ServicesReading = {
       services: 1,
       endpoints: 1,
@@ -99,10 +99,10 @@ export class PushSources {
       changedEndpoints: keys.filter((key) => key.startsWith('Endpoints/')),
     };
     if (isSynced) this.#moment.set({ pendingChanges: [], computedContents: contents });
-    settleCall(this.#takeComputing(), { value: servicesReading });
+    settleCall(this.#dequeueComputing(), { value: servicesReading });
   }
 
-  #takeComputing(): AnyActorRef {
+  #dequeueComputing(): AnyActorRef {
     const { computeCall } = this.#state;
     if (computeCall === undefined) throw new Error('no services are being computed');
     this.#moment.set({ computeCall: undefined });
@@ -136,7 +136,7 @@ export class PushSources {
   }
 
   failComputing(): void {
-    settleCall(this.#takeComputing(), { error: new Error('a bug of a registry') });
+    settleCall(this.#dequeueComputing(), { error: new Error('a bug of a registry') });
   }
 
   get #state(): PushWorldState {

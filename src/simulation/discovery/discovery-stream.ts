@@ -66,12 +66,12 @@ export function executeOrder(
   contents: Contents,
 ): { stream: StreamState; response: WireResponse | undefined } {
   const typeUrl = order.typeUrl as MeshType;
-  const all = contents[typeUrl];
-  const now = order.names === '*' ? all : pickResources(all, order.names);
-  const sentBefore = stream.sentResources[typeUrl] ?? {};
-  const names = namesToSend(stream, order, sentBefore, now);
-  const missingNames = [...order.requested, ...Object.keys(sentBefore), ...(order.has?.names ?? [])].filter(
-    (name) => now[name] === undefined,
+  const contentsOfType = contents[typeUrl];
+  const currentResources = order.names === '*' ? contentsOfType : pickResources(contentsOfType, order.names);
+  const previousResources = stream.sentResources[typeUrl] ?? {};
+  const names = namesToSend(stream, order, previousResources, currentResources);
+  const missingNames = [...order.requested, ...Object.keys(previousResources), ...(order.has?.names ?? [])].filter(
+    (name) => currentResources[name] === undefined,
   );
   const removedNames =
     stream.isDelta && (order.all || order.changed || order.requested.length > 0)
@@ -79,40 +79,50 @@ export function executeOrder(
       : [];
   const isResponse = order.all || order.requested.length > 0;
   const isWholeChanged = !stream.isDelta && !isByName(typeUrl) && missingNames.length > 0;
-  const nextResources = order.all || order.changed ? now : { ...sentBefore, ...pickResources(now, order.requested) };
+  const nextResources =
+    order.all || order.changed
+      ? currentResources
+      : { ...previousResources, ...pickResources(currentResources, order.requested) };
   const nextStream: StreamState = { ...stream, sentResources: { ...stream.sentResources, [typeUrl]: nextResources } };
   if (!isResponse && names.length === 0 && removedNames.length === 0 && !isWholeChanged) {
     return { stream: nextStream, response: undefined };
   }
   const isFullState = !stream.isDelta && !isByName(typeUrl);
-  const resources = isFullState ? now : pickResources(now, names);
-  const responses = stream.responses + 1;
-  const nonce = `n${stream.connection}.${responses};`;
+  const resources = isFullState ? currentResources : pickResources(currentResources, names);
+  const responseCount = stream.responses + 1;
+  const nonce = `n${stream.connection}.${responseCount};`;
   const response: WireResponse = { typeUrl, nonce, version: `${context}`, resources, removedNames };
-  return { stream: withForgotten({ ...nextStream, responses }, typeUrl, order, names), response };
+  return {
+    stream: withoutForgottenResources({ ...nextStream, responses: responseCount }, typeUrl, order, names),
+    response,
+  };
 }
 
 function namesToSend(
   { endpointsToResend }: StreamState,
   order: ResponseOrder,
-  sentBefore: Resources,
-  now: Resources,
+  previousResources: Resources,
+  currentResources: Resources,
 ): readonly string[] {
   if (order.all)
-    return Object.keys(now).filter((name) => endpointsToResend.includes(name) || !hasAlready(order, name, now));
-  const changedNames = Object.keys(now).filter((name) => sentBefore[name] !== now[name]);
+    return Object.keys(currentResources).filter(
+      (name) => endpointsToResend.includes(name) || !hasAlready(order, name, currentResources),
+    );
+  const changedNames = Object.keys(currentResources).filter(
+    (name) => previousResources[name] !== currentResources[name],
+  );
   const resentNames = order.typeUrl === endpointType ? endpointsToResend : [];
   const dueNames = order.changed ? [...changedNames, ...resentNames] : [];
-  return [...new Set([...order.requested, ...dueNames])].filter((name) => now[name] !== undefined);
+  return [...new Set([...order.requested, ...dueNames])].filter((name) => currentResources[name] !== undefined);
 }
 
 /** A reconnecting client reports its versions. */
-function hasAlready({ has }: ResponseOrder, name: string, now: Resources): boolean {
-  return has?.versions[has.names.indexOf(name)] === String(now[name]);
+function hasAlready({ has }: ResponseOrder, name: string, currentResources: Resources): boolean {
+  return has?.versions[has.names.indexOf(name)] === String(currentResources[name]);
 }
 
 /** Endpoints of sent clusters must be sent again. */
-function withForgotten(
+function withoutForgottenResources(
   stream: StreamState,
   typeUrl: string,
   { all, changed }: ResponseOrder,

@@ -10,8 +10,8 @@ import type {
   StreamEnd,
   StreamOrder,
 } from '../../../machines/discovery/xds/ads-protocol.ts';
-import { type Running, reportEvent } from '../../debugger/explore/scripted-effect.ts';
-import { OneAtATime } from '../../runtime/one-at-a-time.ts';
+import { type RunningEffect, reportEvent } from '../../debugger/explore/scripted-effect.ts';
+import { SerialProcessor } from '../../runtime/one-at-a-time.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
 import { type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
 import { type ClientState, type ClientStep, connectClient, disconnectClient } from './discovery-client.ts';
@@ -37,7 +37,7 @@ export class PushStreams {
   readonly #charts: ScriptedCharts;
   readonly #effects: PushEffectWorld;
   /** Empty between choices. */
-  readonly #pendingEvents = new OneAtATime<ConnectionEvent>((happening) => this.#step(happening));
+  readonly #pendingEvents = new SerialProcessor<ConnectionEvent>((connectionEvent) => this.#step(connectionEvent));
 
   constructor(moment: PushMoment, charts: ScriptedCharts, effects: PushEffectWorld) {
     this.#moment = moment;
@@ -61,7 +61,7 @@ export class PushStreams {
     }
   }
 
-  onOpened({ self, input }: Running<{ connection: number }>): void {
+  onOpened({ self, input }: RunningEffect<{ connection: number }>): void {
     this.#moment.set({ effects: new Map(this.#state.effects).set(input.connection, self) });
   }
 
@@ -139,7 +139,7 @@ export class PushStreams {
 
   #removeStream(connection: number): void {
     this.#moment.system.disarm(readingOf(connection));
-    this.#moment.system.forget(this.#state.connections.get(connection)!);
+    this.#moment.system.removeRoot(this.#state.connections.get(connection)!);
     this.#moment.set({
       streams: withoutKey(this.#state.streams, connection),
       effects: withoutKey(this.#state.effects, connection),
@@ -171,7 +171,7 @@ export class PushStreams {
       this.#moment.updateStream(connection, (previous) => ({ ...previous, orders }));
       this.#executeOrder(connection, order);
     }
-    this.#noteCongestion(connection);
+    this.#recordCongestion(connection);
   }
 
   #windowOf({ client }: StreamState): number {
@@ -181,16 +181,16 @@ export class PushStreams {
   }
 
   /** While an order waits, the server reads nothing from the client. */
-  #noteCongestion(connection: number): void {
+  #recordCongestion(connection: number): void {
     const { orders, isCongested: wasCongested, end } = this.#stream(connection);
-    const congested = orders.length > 0;
-    if (congested === wasCongested || end !== undefined) return;
-    this.#moment.updateStream(connection, (stream) => ({ ...stream, isCongested: congested }));
-    this.processEvent(connection, { type: congested ? 'stream.congested' : 'stream.resumed' });
-    if (!congested) this.#readOn(connection);
+    const isCongested = orders.length > 0;
+    if (isCongested === wasCongested || end !== undefined) return;
+    this.#moment.updateStream(connection, (stream) => ({ ...stream, isCongested: isCongested }));
+    this.processEvent(connection, { type: isCongested ? 'stream.congested' : 'stream.resumed' });
+    if (!isCongested) this.#readNextRequest(connection);
   }
 
-  #readOn(connection: number): void {
+  #readNextRequest(connection: number): void {
     for (let stream = this.#stream(connection); ; stream = this.#stream(connection)) {
       const [request, ...laterRequests] = stream.heldRequests;
       if (request === undefined || stream.isCongested) return;
@@ -200,12 +200,12 @@ export class PushStreams {
   }
 
   #executeOrder(connection: number, waitingOrder: WaitingOrder): void {
-    const previous = this.#stream(connection);
+    const previousStream = this.#stream(connection);
     const { again } = waitingOrder.order;
-    const latest = this.#options.buildsLate === true ? previous.context : waitingOrder.context;
-    const context = again === undefined ? latest : Number(again);
+    const latestContext = this.#options.buildsLate === true ? previousStream.context : waitingOrder.context;
+    const context = again === undefined ? latestContext : Number(again);
     const { contents } = this.#state.contexts[context - 1]!;
-    const { stream, response } = executeOrder(previous, { ...waitingOrder, context }, contents);
+    const { stream, response } = executeOrder(previousStream, { ...waitingOrder, context }, contents);
     this.#moment.updateStream(connection, () => stream);
     const { typeUrl } = waitingOrder.order;
     if (response === undefined) {
@@ -277,8 +277,8 @@ export class PushStreams {
     return (this.#state.streams.get(connection)?.network.length ?? 0) > 0;
   }
 
-  processResponse(index: number, react: (client: ClientState) => ClientStep): void {
-    this.sendRequests(index, react(this.#client(index)));
+  processResponse(index: number, handleResponse: (client: ClientState) => ClientStep): void {
+    this.sendRequests(index, handleResponse(this.#client(index)));
   }
 
   sendRequests(index: number, { client, requests }: ClientStep): void {
@@ -327,7 +327,7 @@ export class PushStreams {
 const readingOf = (connection: number): string => `reading ${connection}`;
 
 function withoutKey<Value>(map: ReadonlyMap<number, Value>, key: number): ReadonlyMap<number, Value> {
-  const remaining = new Map(map);
-  remaining.delete(key);
-  return remaining;
+  const remainingEntries = new Map(map);
+  remainingEntries.delete(key);
+  return remainingEntries;
 }

@@ -19,7 +19,7 @@ export class PushTurns {
     this.#streams = streams;
   }
 
-  serverStarted(server: AnyActorRef): void {
+  onServerStarted(server: AnyActorRef): void {
     this.#moment.set({ server });
   }
 
@@ -32,7 +32,7 @@ export class PushTurns {
     const connection = order.connections[servedCount]!;
     const isLast = servedCount + 1 === order.connections.length;
     this.#moment.set({ orders: isLast ? otherOrders : [{ order, servedCount: servedCount + 1 }, ...otherOrders] });
-    if (this.#state.streams.has(connection)) this.#bringUpToDate(connection, order);
+    if (this.#state.streams.has(connection)) this.#updateProxy(connection, order);
     if (isLast && !this.#keepsTurn(connection))
       this.#moment.sendToQueue({ type: 'proxies.served', connections: order.connections });
   }
@@ -41,30 +41,30 @@ export class PushTurns {
     return this.#options.waitsForReaders === true && this.#state.streams.get(connection)?.isCongested === true;
   }
 
-  #bringUpToDate(connection: number, order: ProxiesServe): void {
+  #updateProxy(connection: number, order: ProxiesServe): void {
     const { unservedKeys, contexts, streams } = this.#state;
     const settledKeys = order.forced ? [...order.configs, allNames] : order.configs;
     const owedKeys = (unservedKeys.get(connection) ?? []).filter((key) => !settledKeys.includes(key));
     this.#moment.set({ unservedKeys: new Map(unservedKeys).set(connection, owedKeys) });
     const { watches } = streams.get(connection)!.exchange;
-    const watched = Object.keys(watches).filter((type) => isSubscribed(watches[type]!));
-    if (watched.length === 0 && this.#options.skipsUnsubscribed === true) return;
+    const watchedTypes = Object.keys(watches).filter((type) => isSubscribed(watches[type]!));
+    if (watchedTypes.length === 0 && this.#options.skipsUnsubscribed === true) return;
     const types = this.#concernedTypes(contexts.slice(streams.get(connection)!.context), order);
     this.#moment.updateStream(connection, (stream) => ({ ...stream, context: contexts.length }));
-    const concernedTypes = watched.filter((type) => types === allNames || types.has(type));
+    const concernedTypes = watchedTypes.filter((type) => types === allNames || types.has(type));
     if (concernedTypes.length === 0) return;
     const push: ConnectionPush = { type: 'connection.push', version: order.version, types: concernedTypes };
     this.#streams.processEvent(connection, push);
   }
 
   /** Changes of the skipped contexts that concern a node. */
-  #concernedTypes(passed: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof allNames {
+  #concernedTypes(passedContexts: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof allNames {
     if (this.#options.trustsOrders === true) {
-      if (passed.length === 0 && !order.forced) return new Set();
+      if (passedContexts.length === 0 && !order.forced) return new Set();
       return order.forced ? allNames : typesToPush(order.configs);
     }
-    if (order.forced || passed.some(({ forced }) => forced)) return allNames;
-    return typesToPush(passed.flatMap(({ changedKeys }) => [...changedKeys]));
+    if (order.forced || passedContexts.some(({ forced }) => forced)) return allNames;
+    return typesToPush(passedContexts.flatMap(({ changedKeys }) => [...changedKeys]));
   }
 
   get #state(): PushWorldState {

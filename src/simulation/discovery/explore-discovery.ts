@@ -47,7 +47,7 @@ function inspectAfterStart(inspect: (event: InspectionEvent) => void): (event: I
 
 export interface PushExploration extends ExplorationSubject {
   readonly helper: Helper;
-  beginWorld(more?: Pick<PushWorldOptions, 'inspect'>): PushWorld;
+  beginWorld(extraOptions?: Pick<PushWorldOptions, 'inspect'>): PushWorld;
   /** Deviations from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;
 }

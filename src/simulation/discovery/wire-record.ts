@@ -25,20 +25,20 @@ export function recordRequest(record: WireRecord, request: AdsRequest): WireReco
   // The names of a state-of-the-world request count if it refers to the last response, and does not reject it (S1).
   const counts = request.protocol === 'delta' || (isCurrent && rejection === null);
   const isLast = acknowledgedResponse !== undefined && acknowledgedResponse === unacknowledgedResponses.at(-1);
-  const remaining = unacknowledgedResponses.filter((response) => response !== acknowledgedResponse);
+  const remainingResponses = unacknowledgedResponses.filter((response) => response !== acknowledgedResponse);
   return {
     ...record,
-    unacknowledgedResponses: remaining,
+    unacknowledgedResponses: remainingResponses,
     // Without an outstanding response the flag has no effect, and would only distinguish equal states.
-    isAckOverdue: record.isAckOverdue && remaining.length > 0,
+    isAckOverdue: record.isAckOverdue && remainingResponses.length > 0,
     pendingRequests: union(record.pendingRequests, counts ? requestedNames(request, record.subscribedNames) : []),
     ...(counts && { subscribedNames: namesAfter(record.subscribedNames, request) }),
-    ...(request.protocol === 'delta' && request.known.length > 0 && { sentVersions: broughtBy(request) }),
+    ...(request.protocol === 'delta' && request.known.length > 0 && { sentVersions: knownVersionsOf(request) }),
     ...(isLast && rejection === null && { acceptedResponse: { nonce, version: acknowledgedResponse.version } }),
   };
 }
 
-function broughtBy({ known, knownVersions }: DeltaRequest): Readonly<Record<string, number>> {
+function knownVersionsOf({ known, knownVersions }: DeltaRequest): Readonly<Record<string, number>> {
   return Object.fromEntries(known.map((name, i) => [name, Number(knownVersions[i])]));
 }
 
@@ -72,7 +72,7 @@ export function union(one: readonly string[], other: readonly string[]): string[
 }
 
 function withoutNames(resources: Readonly<Record<string, number>>, names: readonly string[]): Record<string, number> {
-  const remaining = { ...resources };
-  for (const name of names) delete remaining[name];
-  return remaining;
+  const remainingResources = { ...resources };
+  for (const name of names) delete remainingResources[name];
+  return remainingResources;
 }

@@ -8,7 +8,7 @@ import { status } from '@grpc/grpc-js';
 import { exportJWK, SignJWT } from 'jose';
 import type { ActiveAuthority } from '../../../src/discovery/ca/authority.ts';
 import { buildAuthorityMaterial } from '../../../src/discovery/ca/authority-material.ts';
-import { CertificateService, IssuanceRefusal } from '../../../src/discovery/ca/issuing/certificate-service.ts';
+import { CertificateService, IssuanceRejection } from '../../../src/discovery/ca/issuing/certificate-service.ts';
 import { authenticate, type CallPeer } from '../../../src/discovery/xds/access/authenticator.ts';
 import { bearerToken } from '../../../src/discovery/xds/access/bearer-token.ts';
 import { clientCertificate } from '../../../src/discovery/xds/access/client-certificate.ts';
@@ -117,7 +117,7 @@ function certificateRequest(): FuzzEdge {
       const outcome = await withinCpuLimit(abbreviate(bytes), () =>
         service.create(bytes, anonymousPeer).catch((error: unknown) => error),
       );
-      if (outcome instanceof IssuanceRefusal && outcome.code !== status.INTERNAL) return abbreviate(bytes);
+      if (outcome instanceof IssuanceRejection && outcome.code !== status.INTERNAL) return abbreviate(bytes);
       if (!Buffer.isBuffer(outcome)) throw new Error(`no refusal: ${String(outcome)}`, { cause: outcome });
       const [leaf] = readCertificates(fromBinary(IstioCertificateResponseSchema, outcome).certChain[0]!);
       const problems = svidProblems(leaf!);

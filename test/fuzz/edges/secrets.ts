@@ -21,7 +21,7 @@ import {
   type DiscoveryResponse,
   DiscoveryResponseSchema,
 } from '../../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { GrpcConnection, whenEnded } from '../../../src/runtime/grpc/grpc-client.ts';
+import { GrpcConnection, onCallEnd } from '../../../src/runtime/grpc/grpc-client.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../../../src/runtime/grpc/grpc-frames.ts';
 import { silentLogger } from '../../../src/runtime/output/log.ts';
 import { createAuthority } from '../../certs/authority.ts';
@@ -246,7 +246,7 @@ class Client {
   constructor(connection: GrpcConnection) {
     this.#stream = connection.start(method, {});
     this.#stream.on('error', () => {});
-    this.#closeEvent = new Promise((resolve) => whenEnded(this.#stream, connection, resolve));
+    this.#closeEvent = new Promise((resolve) => onCallEnd(this.#stream, connection, resolve));
     const reader = new FrameReader({ wholeBytes: 1 << 20 });
     this.#stream.on('data', (chunk: Buffer) =>
       reader.push(chunk, ({ bytes }) =>

@@ -2,7 +2,7 @@
 
 import { imageOfIndex, moduleLayerOf, parseManifest } from '../../../src/agent/wasm/image/image-manifest.ts';
 import { parseImageUrl } from '../../../src/agent/wasm/image/image-reference.ts';
-import { challengesIn } from '../../../src/agent/wasm/image/registry-challenge.ts';
+import { parseChallenges } from '../../../src/agent/wasm/image/registry-challenge.ts';
 import { credentialsFor } from '../../../src/agent/wasm/image/registry-credentials.ts';
 import { tarFile } from '../../../src/agent/wasm/image/tar-file.ts';
 import { dockerConfig, mediaTypes, tarOf } from '../../harness/image-registry.ts';
@@ -92,7 +92,7 @@ function challenge(draw: Draw): string {
   const challengeText = `${draw.pick(['Bearer', 'Basic', oddText(draw)])} ${draw.list(0, 4, parameter).join(',')}`;
   const text = draw.chance(0.5) ? mutatedBytes(draw, Buffer.from(challengeText)).toString('latin1') : challengeText;
   withinCpuLimit(text, () => {
-    for (const { parameters } of challengesIn(text)) readOrReject(() => URL.parse(parameters.get('realm') ?? ''));
+    for (const { parameters } of parseChallenges(text)) readOrReject(() => URL.parse(parameters.get('realm') ?? ''));
   });
   return text;
 }

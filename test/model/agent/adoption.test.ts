@@ -4,7 +4,7 @@ import { createActor, createMachine } from 'xstate';
 import {
   type AdoptedEpoch,
   type Adoption,
-  candidateAmong,
+  findCandidate,
   ongoingRestartOf,
   remainingParentShutdownMs,
 } from '../../../machines/agent/envoy/adoption.ts';
@@ -50,7 +50,7 @@ describe('a start in progress', () => {
 
   test('continues after an adoption', () => {
     expect(ongoingRestartOf(adoption([epoch(0), starting], { restart }))).toBe(restart);
-    expect(candidateAmong([epoch(0), starting])).toBe(starting);
+    expect(findCandidate([epoch(0), starting])).toBe(starting);
   });
 
   test('does not continue after an adoption if it was cancelled or has no process', () => {

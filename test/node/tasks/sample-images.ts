@@ -2,7 +2,7 @@
 import { copyFileSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
-import { findInPath } from '../../../src/runtime/files/executable.ts';
+import { findExecutable } from '../../../src/runtime/files/executable.ts';
 import { packageRoot } from '../../../src/runtime/package-root.ts';
 import type { Image, ImageConfiguration } from '../image.ts';
 import { addPrograms } from './image-files.ts';
@@ -40,7 +40,7 @@ export async function stageSampleImages(folder: string): Promise<Image> {
   const root = join(folder, 'samples');
   const at = (path: string): string => join(root, path);
   for (const path of ['bin', 'etc', 'programs', 'tmp', 'usr/local/bin']) mkdirSync(at(path), { recursive: true });
-  const find = (name: string): string => realpathSync(findInPath(name, process.env)!);
+  const find = (name: string): string => realpathSync(findExecutable(name, process.env)!);
   await addPrograms(root, [
     [find('busybox'), 'bin/busybox'],
     [find('curl'), 'usr/bin/curl'],

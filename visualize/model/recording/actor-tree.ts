@@ -2,7 +2,7 @@
 import type { ActorSnapshot } from '../../../src/runtime/trace/trace.ts';
 import { stateText } from './words.ts';
 
-const groupedFrom = 6;
+const minGroupSize = 6;
 /** With more kinds, siblings are grouped by machine only. */
 export const maxKindsOfSiblings = 100;
 /** Users find further actors with the filter. */
@@ -57,20 +57,20 @@ export function actorTree(actors: ReadonlyMap<string, ActorSnapshot>): ActorTree
   }
   const rows: ActorRow[] = [];
   // A stack instead of recursion, because a chain of parents may be long.
-  const pending: Generator<ActorRow>[] = [rowsBelow(charts, effects, '', 0)];
+  const pendingRows: Generator<ActorRow>[] = [rowsBelow(charts, effects, '', 0)];
   for (;;) {
-    const next = pending.at(-1)?.next();
+    const nextRow = pendingRows.at(-1)?.next();
     // Children of grouped actors have no row.
-    if (next === undefined) return { rows, omittedActors: 0 };
-    if (next.done === true) {
-      pending.pop();
+    if (nextRow === undefined) return { rows, omittedActors: 0 };
+    if (nextRow.done === true) {
+      pendingRows.pop();
       continue;
     }
     if (rows.length === maxActorRows) return { rows, omittedActors: remainingCount };
-    const row = next.value;
+    const row = nextRow.value;
     rows.push(row);
     remainingCount -= isGroup(row) ? row.actors.length : 1;
-    if (!isGroup(row)) pending.push(rowsBelow(charts, effects, row.actor.actor, row.depth + 1));
+    if (!isGroup(row)) pendingRows.push(rowsBelow(charts, effects, row.actor.actor, row.depth + 1));
   }
 }
 
@@ -80,9 +80,9 @@ function* rowsBelow(
   parent: string,
   depth: number,
 ): Generator<ActorRow> {
-  for (const kin of kinds(charts.get(parent) ?? [])) {
-    if (kin.actors.length >= groupedFrom) yield groupOf(kin, depth);
-    else for (const actor of kin.actors) yield { actor, depth, effects: effects.get(actor.actor) ?? [] };
+  for (const siblings of siblingsByKind(charts.get(parent) ?? [])) {
+    if (siblings.actors.length >= minGroupSize) yield groupOf(siblings, depth);
+    else for (const actor of siblings.actors) yield { actor, depth, effects: effects.get(actor.actor) ?? [] };
   }
 }
 
@@ -118,7 +118,7 @@ interface Siblings {
 }
 
 /** Actors of one kind have the same machine, and the same name except for the number. */
-function kinds(actors: readonly ActorSnapshot[]): Siblings[] {
+function siblingsByKind(actors: readonly ActorSnapshot[]): Siblings[] {
   const kinByKey = new Map<string, Siblings>();
   for (const actor of actors) {
     const name = kindOf(actor.actor);
@@ -134,10 +134,10 @@ function groupByMachine(actors: readonly ActorSnapshot[]): Siblings[] {
   return [...kinByMachine.values()];
 }
 
-function addSibling(kin: Map<string, Siblings>, key: string, name: string, actor: ActorSnapshot): void {
-  const existingKin = kin.get(key);
-  if (existingKin === undefined) kin.set(key, { name, actors: [actor] });
-  else existingKin.actors.push(actor);
+function addSibling(siblingsByKey: Map<string, Siblings>, key: string, name: string, actor: ActorSnapshot): void {
+  const existingSiblings = siblingsByKey.get(key);
+  if (existingSiblings === undefined) siblingsByKey.set(key, { name, actors: [actor] });
+  else existingSiblings.actors.push(actor);
 }
 
 function kindOf(name: string): string {

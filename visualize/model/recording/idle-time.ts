@@ -18,7 +18,7 @@ export class IdleTimes {
   #lastChangeAt: number | undefined;
 
   /** Calls must be in the order of time. */
-  noteChange(t: number): void {
+  recordChange(t: number): void {
     if (this.#lastChangeAt !== undefined && t - this.#lastChangeAt >= minIdleMs)
       this.#idleTimes.push({ from: this.#lastChangeAt, to: t });
     this.#lastChangeAt = t;
@@ -26,9 +26,9 @@ export class IdleTimes {
 
   /** Includes an idle time that is still open at `end`. */
   idleTimesUntil(end: number): readonly IdleTime[] {
-    const last = this.#lastChangeAt;
-    return last !== undefined && end - last >= minIdleMs
-      ? [...this.#idleTimes, { from: last, to: end }]
+    const lastChangeAt = this.#lastChangeAt;
+    return lastChangeAt !== undefined && end - lastChangeAt >= minIdleMs
+      ? [...this.#idleTimes, { from: lastChangeAt, to: end }]
       : this.#idleTimes;
   }
 }
@@ -46,14 +46,14 @@ export function foldsOf(
   for (const [i, idleTime] of foldedIdleTimes.entries()) {
     remainingMs -= lengthOf(idleTime);
     // Folds a pause only if it is much longer than the share of activity per fold.
-    if (lengthOf(idleTime) >= (timesLonger * Math.max(remainingMs, 1)) / (i + 1))
+    if (lengthOf(idleTime) >= (minFoldRatio * Math.max(remainingMs, 1)) / (i + 1))
       foldedTimes = foldedIdleTimes.slice(0, i + 1);
   }
   const pixels = Math.min(foldPixels, (width * maxWidthShare) / Math.max(1, foldedTimes.length));
   return { folds: foldedTimes.sort((a, b) => a.from - b.from), pixels };
 }
 
-const timesLonger = 3;
+const minFoldRatio = 3;
 
 function lengthOf({ from, to }: IdleTime): number {
   return to - from;

@@ -38,10 +38,10 @@ export class TraceParser {
   }
 
   /**
-   * @param goOn returns false to stop
+   * @param shouldContinue returns false to stop
    * @throws InvalidTraceLine for an invalid line, after the records before it were returned
    */
-  read(goOn: () => boolean): IncomingRecords {
+  read(shouldContinue: () => boolean): IncomingRecords {
     if (this.#problem !== undefined) throw this.#problem;
     const records: TraceRecord[] = [];
     const lines: string[] = [];
@@ -52,14 +52,14 @@ export class TraceParser {
         const record = this.#parseLine(text);
         if (record !== undefined) {
           records.push(record);
-          lines.push(this.#reader.isOfThisVersion ? text : JSON.stringify(record));
+          lines.push(this.#reader.isCurrentVersion ? text : JSON.stringify(record));
         }
       } catch (error) {
         if (records.length === 0) throw error;
         this.#problem = error;
         return { records, lines };
       }
-      if (count % 64 === 0 && !goOn()) return { records, lines };
+      if (count % 64 === 0 && !shouldContinue()) return { records, lines };
     }
   }
 
@@ -80,7 +80,7 @@ export class TraceParser {
 
   #nextLine(): string | undefined {
     try {
-      return this.#lineSplitter.next();
+      return this.#lineSplitter.nextLine();
     } catch (error) {
       throw error instanceof LineTooLong ? new InvalidTraceLine(this.#lineNumber + 1, error.message) : error;
     }

@@ -1,8 +1,8 @@
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import type { Lane, Mark, MarkKind } from './lanes.ts';
-import { firstAfter } from './sorted.ts';
+import { firstIndexAfter } from './sorted.ts';
 
-const badKinds: ReadonlySet<MarkKind> = new Set(['departure', 'failure', 'rejected']);
+const problemKinds: ReadonlySet<MarkKind> = new Set(['departure', 'failure', 'rejected']);
 
 /** The lane of the actor that the record is about or names, else a lane marked at the place. */
 export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, index: number): string | undefined {
@@ -13,34 +13,34 @@ export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, 
   const actorLane = names.find((name) => lanes.some((lane) => lane.name === name));
   return (
     actorLane ??
-    lanes.find(({ marks }) => marks[firstAfter(marks, (mark) => mark.index >= index)]?.index === index)?.name
+    lanes.find(({ marks }) => marks[firstIndexAfter(marks, (mark) => mark.index >= index)]?.index === index)?.name
   );
 }
 
 /** The lane with the last bad mark up to a place, else with the first bad mark after it. */
-export function badLaneAt(lanes: readonly Lane[], index: number): string | undefined {
+export function laneWithProblemAt(lanes: readonly Lane[], index: number): string | undefined {
   let lastBad: { lane: string; index: number } | undefined;
-  let nextBad: { lane: string; index: number } | undefined;
+  let nextProblem: { lane: string; index: number } | undefined;
   for (const { name, marks } of lanes) {
-    const nextMark = firstAfter(marks, (mark) => mark.index > index);
-    const lastBadMark = marks.slice(0, nextMark).findLast(isBad);
+    const nextMarkIndex = firstIndexAfter(marks, (mark) => mark.index > index);
+    const lastBadMark = marks.slice(0, nextMarkIndex).findLast(isProblem);
     if (lastBadMark !== undefined && lastBadMark.index >= (lastBad?.index ?? -1))
       lastBad = { lane: name, index: lastBadMark.index };
-    const next = marks.find((mark, markIndex) => markIndex >= nextMark && isBad(mark));
-    if (next !== undefined && next.index < (nextBad?.index ?? Number.POSITIVE_INFINITY))
-      nextBad = { lane: name, index: next.index };
+    const nextProblemMark = marks.find((mark, markIndex) => markIndex >= nextMarkIndex && isProblem(mark));
+    if (nextProblemMark !== undefined && nextProblemMark.index < (nextProblem?.index ?? Number.POSITIVE_INFINITY))
+      nextProblem = { lane: name, index: nextProblemMark.index };
   }
-  return (lastBad ?? nextBad)?.lane;
+  return (lastBad ?? nextProblem)?.lane;
 }
 
-export function countBadMarks({ marks }: Lane, from: number, to: number): number {
-  const first = firstAfter(marks, ({ t }) => t >= from);
-  const end = firstAfter(marks, ({ t }) => t > to);
+export function countProblemMarks({ marks }: Lane, from: number, to: number): number {
+  const startIndex = firstIndexAfter(marks, ({ t }) => t >= from);
+  const endIndex = firstIndexAfter(marks, ({ t }) => t > to);
   let count = 0;
-  for (let i = first; i < end; i++) if (isBad(marks[i]!)) count++;
+  for (let i = startIndex; i < endIndex; i++) if (isProblem(marks[i]!)) count++;
   return count;
 }
 
-function isBad({ kind }: Mark): boolean {
-  return badKinds.has(kind);
+function isProblem({ kind }: Mark): boolean {
+  return problemKinds.has(kind);
 }

@@ -91,7 +91,7 @@ export class Lanes {
   constructor(header: TraceHeader) {
     this.#tags = new StateTags(header.machines);
     for (const [order, { id, states, timeline = {} }] of header.machines.entries()) {
-      const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
+      const hasLife = lifePhases.some((phase) => this.#tags.isKnownTag(id, phase));
       const isStateless = states.length === 1;
       this.#displayRules.set(id, {
         name: id,
@@ -121,7 +121,7 @@ export class Lanes {
     for (const { spawnedAt } of header.actors ?? []) startTime = Math.max(startTime, spawnedAt);
     for (const { actor, machine, state, spawnedAt } of header.actors ?? []) {
       this.#machines.set(actor, machine);
-      this.#start(actor, machine, state, state === '' ? spawnedAt : startTime, startTime, -1);
+      this.#begin(actor, machine, state, state === '' ? spawnedAt : startTime, startTime, -1);
     }
   }
 
@@ -156,16 +156,16 @@ export class Lanes {
       case 'spawn': {
         const { actor, parent, machine, t } = record;
         this.#machines.set(actor, machine);
-        this.#start(actor, machine, '', t, t, index);
+        this.#begin(actor, machine, '', t, t, index);
         this.#reportWork(actor, parent, (targetLane, phase) => this.#openSpan(targetLane, phase, t, index));
         break;
       }
       case 'transition':
-        if (this.#hasLane(record.actor)) this.#enter(record.actor, record.to, record.t, index);
-        this.#items(record, index);
+        if (this.#hasLane(record.actor)) this.#enterState(record.actor, record.to, record.t, index);
+        this.#applyListChange(record, index);
         break;
       case 'step':
-        this.#items(record, index);
+        this.#applyListChange(record, index);
         break;
       case 'stop':
         this.#endActor(record, index);
@@ -205,7 +205,7 @@ export class Lanes {
     const rule = stepOf(process.steps, event, lastSpan?.to === undefined ? lastSpan?.phase : undefined);
     if (rule === undefined) return;
     if (rule.step === undefined) {
-      this.#close(existingLane?.lane, t);
+      this.#closeSpan(existingLane?.lane, t);
       return;
     }
     if (existingLane === undefined && this.#actors.size >= maxActorLanes) return;
@@ -246,7 +246,7 @@ export class Lanes {
   }
 
   /** Marks items that match a rule for the first time. */
-  #items(
+  #applyListChange(
     { actor, change, t }: TraceRecord & { actor: string; change?: readonly ContextChange[] },
     index: number,
   ): void {
@@ -254,17 +254,17 @@ export class Lanes {
     for (const rule of this.#timelineOf(actor)?.marks ?? []) {
       const listChange = rule.items === undefined ? undefined : change.find(({ path }) => path === rule.items)?.value;
       if (!Array.isArray(listChange)) continue;
-      const now = new Map<string, object>();
+      const currentItems = new Map<string, object>();
       for (const item of listChange) {
         if (typeof item === 'object' && item !== null && matchesConditions(rule, item))
-          now.set(fillTemplate(rule.text, item), item);
+          currentItems.set(fillTemplate(rule.text, item), item);
       }
       const lastItems = this.#lastItems.get(rule)?.get(actor);
-      for (const [itemText, item] of now) {
+      for (const [itemText, item] of currentItems) {
         if (lastItems?.has(itemText) !== true) this.#markBy(rule, { actor, ...item }, t, index);
       }
       const itemsByActor = this.#lastItems.get(rule) ?? new Map<string, ReadonlySet<string>>();
-      this.#lastItems.set(rule, itemsByActor.set(actor, new Set(now.keys())));
+      this.#lastItems.set(rule, itemsByActor.set(actor, new Set(currentItems.keys())));
     }
   }
 
@@ -286,13 +286,13 @@ export class Lanes {
 
   #endActor({ actor, status, error, t }: TraceRecord & { kind: 'stop' }, index: number): void {
     const machine = this.#machines.get(actor);
-    if (this.#hasLane(actor)) this.#close(this.#actors.get(actor)?.lane, t);
+    if (this.#hasLane(actor)) this.#closeSpan(this.#actors.get(actor)?.lane, t);
     else this.#count(machine, -1, t);
-    if (this.#timelineOf(actor)?.process !== undefined) this.#close(this.#actors.get(actor)?.lane, t);
+    if (this.#timelineOf(actor)?.process !== undefined) this.#closeSpan(this.#actors.get(actor)?.lane, t);
     this.#processTitles.delete(actor);
     const separatorIndex = actor.lastIndexOf('/');
     this.#reportWork(actor, separatorIndex < 0 ? undefined : actor.slice(0, separatorIndex), (targetLane) =>
-      this.#close(targetLane, t),
+      this.#closeSpan(targetLane, t),
     );
     this.#machines.delete(actor);
     this.#displayRulesOf(machine)?.defaultNames.delete(actor);
@@ -301,14 +301,14 @@ export class Lanes {
     }
   }
 
-  #start(actor: string, machine: string | undefined, state: string, t: number, startTime: number, index: number): void {
+  #begin(actor: string, machine: string | undefined, state: string, t: number, startTime: number, index: number): void {
     const display = this.#displayRulesOf(machine);
     if (display === undefined) return;
     const isKnownLane = this.#actors.has(actor);
     if (display.timeline.lane === undefined && (isKnownLane || display.lanes < maxLanesByDefault)) {
       display.defaultNames.add(actor);
     }
-    if (this.#hasLane(actor)) this.#enter(actor, state, t, index);
+    if (this.#hasLane(actor)) this.#enterState(actor, state, t, index);
     else this.#count(machine, 1, startTime);
   }
 
@@ -344,12 +344,12 @@ export class Lanes {
 
   #phaseIn(machine: string, state: string): Phase {
     const tags = this.#tags.tagsOf(machine, state);
-    const tagged = lifePhases.find((phase) => tags.has(phase));
+    const taggedPhase = lifePhases.find((phase) => tags.has(phase));
     // An actor without a state is starting.
-    return tagged ?? (state === '' ? 'starting' : stateText(state));
+    return taggedPhase ?? (state === '' ? 'starting' : stateText(state));
   }
 
-  #enter(actor: string, state: string, t: number, index: number): void {
+  #enterState(actor: string, state: string, t: number, index: number): void {
     const machine = this.#machines.get(actor)!;
     const display = this.#displayRulesOf(machine)!;
     let actorLane = this.#actors.get(actor);
@@ -362,19 +362,19 @@ export class Lanes {
     const phase = display.isStateless ? 'running' : this.#phaseIn(machine, state);
     const lastSpan = actorLane.lane.spans.at(-1);
     if (lastSpan !== undefined && lastSpan.to === undefined && lastSpan.phase === phase) return;
-    this.#close(actorLane.lane, t);
+    this.#closeSpan(actorLane.lane, t);
     if (phase !== 'gone') this.#openSpan(actorLane.lane, phase, t, index);
   }
 
-  #openSpan(in_: Lane, phase: Phase, t: number, index: number, text?: string): void {
-    this.#close(in_, t);
-    in_.spans.push({ from: t, phase, index, ...(text !== undefined && { text }) });
+  #openSpan(targetLane: Lane, phase: Phase, t: number, index: number, text?: string): void {
+    this.#closeSpan(targetLane, t);
+    targetLane.spans.push({ from: t, phase, index, ...(text !== undefined && { text }) });
     this.phases.add(phase);
     if (!isLifePhase(phase) && !this.#colours.has(phase)) this.#colours.set(phase, this.#colours.size % maxColours);
     this.version++;
   }
 
-  #close(closedLane: Lane | undefined, t: number): void {
+  #closeSpan(closedLane: Lane | undefined, t: number): void {
     const lastSpan = closedLane?.spans.at(-1);
     if (lastSpan === undefined || lastSpan.to !== undefined) return;
     lastSpan.to = t;

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import { maxJsonEntries, maxOpenedFields, openedAtFirst, shownEntries } from './opened-json.ts';
+import { initiallyOpenedPaths, maxJsonEntries, maxOpenedFields, shownEntries } from './opened-json.ts';
 
 const fields = (count: number, value: unknown): Record<string, unknown> =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, value]));
 
 test('short lists and objects are initially open, while long ones are open only if they contain a new value', () => {
   const value = { short: { a: [1] }, long: fields(13, { b: 1 }), 'a/b': {} };
-  expect([...openedAtFirst(value, '', undefined)]).toEqual(['/short', '/a~1b', '/short/a']);
+  expect([...initiallyOpenedPaths(value, '', undefined)]).toEqual(['/short', '/a~1b', '/short/a']);
   const markedPointers = new Map([['/long/k3/b', 0]]);
-  expect([...openedAtFirst(value, '', markedPointers)].filter((pointer) => pointer.startsWith('/long'))).toEqual(
+  expect([...initiallyOpenedPaths(value, '', markedPointers)].filter((pointer) => pointer.startsWith('/long'))).toEqual(
     [
       '/long',
       '/long/k3',
@@ -20,7 +20,7 @@ test('short lists and objects are initially open, while long ones are open only 
 test('a limited number of fields, preferably near the top, is open in a payload that is wide on each level', () => {
   let value: unknown = 1;
   for (let level = 0; level < 6; level++) value = fields(12, value);
-  const openedPointers = [...openedAtFirst(value as object, '', undefined)];
+  const openedPointers = [...initiallyOpenedPaths(value as object, '', undefined)];
   expect(openedPointers.length * 12).toBeLessThanOrEqual(maxOpenedFields);
   expect(openedPointers.slice(0, 12)).toEqual(Array.from({ length: 12 }, (_, i) => `/k${i}`));
 });

@@ -24,7 +24,11 @@ export function pointerTo(path: string, key: string): string {
 }
 
 /** Short lists and objects are initially open, and those with a new value. */
-export function openedAtFirst(value: object, path: string, markedPaths: MarkedPaths | undefined): ReadonlySet<string> {
+export function initiallyOpenedPaths(
+  value: object,
+  path: string,
+  markedPaths: MarkedPaths | undefined,
+): ReadonlySet<string> {
   const withNew = new Set<string>();
   for (const pointer of markedPaths?.keys() ?? []) {
     for (let end = pointer.length; end > 0; end = pointer.lastIndexOf('/', end - 1)) withNew.add(pointer.slice(0, end));
@@ -34,7 +38,7 @@ export function openedAtFirst(value: object, path: string, markedPaths: MarkedPa
   // Level by level, so that fields near the top are opened first.
   let level: (readonly [string, object])[] = [[path, value]];
   while (level.length > 0) {
-    const next: (readonly [string, object])[] = [];
+    const nextLevel: (readonly [string, object])[] = [];
     for (const [parentPath, container] of level) {
       for (const [key, field] of shownEntries(container)) {
         if (typeof field !== 'object' || field === null) continue;
@@ -43,10 +47,10 @@ export function openedAtFirst(value: object, path: string, markedPaths: MarkedPa
         if (count > remainingFields || (count > maxOpenEntries && !withNew.has(pointer))) continue;
         remainingFields -= count;
         openedPaths.add(pointer);
-        next.push([pointer, field]);
+        nextLevel.push([pointer, field]);
       }
     }
-    level = next;
+    level = nextLevel;
   }
   return openedPaths;
 }

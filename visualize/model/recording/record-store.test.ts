@@ -61,7 +61,7 @@ test('the columns contain the same data as the records', () => {
   for (const [index, record] of records.entries()) {
     const { seq, t, kind } = record;
     expect([store.seqAt(index), store.timeAt(index), store.kindAt(index)]).toEqual([seq, t, kind]);
-    expect(store.aboutAt(index)).toBe(record.kind === 'event' ? record.to : record.actor);
+    expect(store.subjectAt(index)).toBe(record.kind === 'event' ? record.to : record.actor);
     expect(store.typeAt(index)).toBe(
       record.kind === 'event'
         ? record.event.type
@@ -72,8 +72,8 @@ test('the columns contain the same data as the records', () => {
             : undefined,
     );
     expect(store.indexOf(seq)).toBe(index);
-    if (record.kind === 'event') expect(store.otherAt(index)).toBe(record.from);
-    if (record.kind === 'spawn') expect(store.otherAt(index)).toBe(record.parent ?? 'outside');
+    if (record.kind === 'event') expect(store.otherActorAt(index)).toBe(record.from);
+    if (record.kind === 'spawn') expect(store.otherActorAt(index)).toBe(record.parent ?? 'outside');
   }
   for (const seq of [-1, 0, 97, 98, 9_999_999]) expect(store.indexOf(seq)).toBe(array.indexOf(seq));
   for (const actor of [...actors, 'nobody']) {
@@ -87,7 +87,7 @@ test('the columns contain the same data as the records', () => {
         array.lastIndexAbout(actor, ['transition'], beforeIndex),
       );
       const next = records.findIndex((one, at) => at > beforeIndex && one.kind === 'step' && one.actor === actor);
-      expect(store.nextAbout(actor, ['step'], beforeIndex)).toBe(next < 0 ? undefined : next);
+      expect(store.nextIndexAbout(actor, ['step'], beforeIndex)).toBe(next < 0 ? undefined : next);
     }
   }
 });
@@ -106,10 +106,10 @@ test('records are found by their cause, even if that is their own, a later or a 
   ]);
   for (const { seq } of records) {
     const led = records.flatMap((record, at) => ('cause' in record && record.cause === seq ? [at] : []));
-    expect(store.ledTo(seq)).toEqual(seq === 1 ? [...led, 3_000, 3_001, 3_002, 3_003] : led);
+    expect(store.consequencesOf(seq)).toEqual(seq === 1 ? [...led, 3_000, 3_001, 3_002, 3_003] : led);
   }
-  expect(store.ledTo(90_002)).toEqual([3_004, 3_006, 3_007]);
-  expect(store.ledTo(5_000_000)).toEqual([]);
+  expect(store.consequencesOf(90_002)).toEqual([3_004, 3_006, 3_007]);
+  expect(store.consequencesOf(5_000_000)).toEqual([]);
 });
 
 test('the other actor of a message is its sender, or the receiver of a final output', () => {
@@ -122,7 +122,7 @@ test('the other actor of a message is its sender, or the receiver of a final out
     { seq: 6, t: 0, kind: 'stop', actor: 'child', status: 'done' },
     { seq: 7, t: 0, kind: 'stop', actor: 'root', status: 'stopped' },
   ]);
-  expect([0, 1, 2, 3, 4, 5, 6].map((index) => store.otherAt(index))).toEqual([
+  expect([0, 1, 2, 3, 4, 5, 6].map((index) => store.otherActorAt(index))).toEqual([
     'outside',
     'root',
     'child',
@@ -145,7 +145,7 @@ test('the record with which an actor entered its state is found in constant time
   ]);
   const kindReads = vi.spyOn(RecordStore.prototype, 'kindAt');
   expect(store.lastIndexAbout('a', ['spawn', 'transition'], 20_000)).toBe(1);
-  expect(store.nextAbout('a', ['transition'], 5)).toBeUndefined();
+  expect(store.nextIndexAbout('a', ['transition'], 5)).toBeUndefined();
   expect(kindReads.mock.calls.length).toBeLessThan(10);
   kindReads.mockRestore();
 });

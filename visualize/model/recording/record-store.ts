@@ -30,14 +30,14 @@ export class RecordStore implements RecordList {
   #times = new Float64Array(initialCapacity);
   #kinds = new Uint8Array(initialCapacity);
   /** Numbers of names: the actor that the record is about, the other actor of a message, and its type in XState or the chart. */
-  #abouts = new Int32Array(initialCapacity);
+  #subjects = new Int32Array(initialCapacity);
   #otherActors = new Int32Array(initialCapacity);
   #types = new Int32Array(initialCapacity);
   /** First and last record with this one as cause, and the next record with the same cause. */
-  #firstLed = new Int32Array(initialCapacity);
-  #lastLed = new Int32Array(initialCapacity);
-  #nextLed = new Int32Array(initialCapacity);
-  #begins = new Int32Array(initialCapacity);
+  #firstConsequence = new Int32Array(initialCapacity);
+  #lastConsequence = new Int32Array(initialCapacity);
+  #nextConsequence = new Int32Array(initialCapacity);
+  #lineOffsets = new Int32Array(initialCapacity);
   readonly #blocks: string[] = [];
   #pendingLines: string[] = [];
   readonly #names: string[] = [];
@@ -74,7 +74,7 @@ export class RecordStore implements RecordList {
     const name = this.#names[actorNumber]!;
     if (record.kind === 'event') record.to = name;
     else record.actor = name;
-    this.#abouts[index] = actorNumber;
+    this.#subjects[index] = actorNumber;
     const message = this.#messages.read(record);
     this.#otherActors[index] =
       message === undefined || record.kind === 'timer'
@@ -84,11 +84,11 @@ export class RecordStore implements RecordList {
     const type = typeOf(record);
     this.#types[index] = type === undefined ? noActor : this.#numberOf(type);
     this.#placesByActor[actorNumber] = withPlace(this.#placesByActor[actorNumber]!, index);
-    if (isChange(record.kind)) this.#changes[actorNumber] = withPlace(this.#changes[actorNumber]!, index);
-    this.#firstLed[index] = noActor;
-    this.#nextLed[index] = noActor;
+    if (isStateChange(record.kind)) this.#changes[actorNumber] = withPlace(this.#changes[actorNumber]!, index);
+    this.#firstConsequence[index] = noActor;
+    this.#nextConsequence[index] = noActor;
     this.#length++;
-    if ('cause' in record && record.cause !== undefined) this.#lead(record.cause, index);
+    if ('cause' in record && record.cause !== undefined) this.#linkConsequence(record.cause, index);
     this.#keepLine(line, index);
   }
 
@@ -108,8 +108,8 @@ export class RecordStore implements RecordList {
     const block = this.#blocks[(index - offsetInBlock) / blockLines];
     if (block === undefined) return this.#pendingLines[offsetInBlock]!;
     return block.slice(
-      this.#begins[index],
-      offsetInBlock === blockLines - 1 ? undefined : this.#begins[index + 1]! - 1,
+      this.#lineOffsets[index],
+      offsetInBlock === blockLines - 1 ? undefined : this.#lineOffsets[index + 1]! - 1,
     );
   }
 
@@ -126,12 +126,12 @@ export class RecordStore implements RecordList {
   }
 
   /** The actor that performed the action, or received the message. */
-  aboutAt(index: number): string {
-    return this.#names[this.#abouts[index]!]!;
+  subjectAt(index: number): string {
+    return this.#names[this.#subjects[index]!]!;
   }
 
   /** `undefined` for messages without a receiver, and for other records. */
-  otherAt(index: number): string | undefined {
+  otherActorAt(index: number): string | undefined {
     return this.#names[this.#otherActors[index]!];
   }
 
@@ -166,7 +166,7 @@ export class RecordStore implements RecordList {
   }
 
   /** Index of the first record after `previousIndex` that is about the actor and of one of these kinds. */
-  nextAbout(actor: string, kinds: readonly RecordKind[], previousIndex: number): number | undefined {
+  nextIndexAbout(actor: string, kinds: readonly RecordKind[], previousIndex: number): number | undefined {
     const indexesAbout = this.#placesAbout(actor, kinds);
     for (
       let position = firstIndex(indexesAbout.length, (i) => indexesAbout[i]! > previousIndex);
@@ -179,25 +179,27 @@ export class RecordStore implements RecordList {
   }
 
   /** Sorted indexes of the records with this one as cause. */
-  ledTo(seq: number): readonly number[] {
+  consequencesOf(seq: number): readonly number[] {
     const laterConsequences = this.#consequencesOfUnknownCause.get(seq) ?? [];
     const index = this.indexOf(seq);
-    const ledIndexes: number[] = [];
+    const consequenceIndexes: number[] = [];
     for (
-      let ledIndex = index === undefined ? noActor : this.#firstLed[index]!;
-      ledIndex !== noActor;
-      ledIndex = this.#nextLed[ledIndex]!
+      let consequenceIndex = index === undefined ? noActor : this.#firstConsequence[index]!;
+      consequenceIndex !== noActor;
+      consequenceIndex = this.#nextConsequence[consequenceIndex]!
     ) {
-      ledIndexes.push(ledIndex);
+      consequenceIndexes.push(consequenceIndex);
     }
-    return laterConsequences.length === 0 ? ledIndexes : [...ledIndexes, ...laterConsequences].sort((a, b) => a - b);
+    return laterConsequences.length === 0
+      ? consequenceIndexes
+      : [...consequenceIndexes, ...laterConsequences].sort((a, b) => a - b);
   }
 
   /** May include records of other kinds. */
   #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
     const number = this.#numbers.get(actor);
     if (number === undefined) return [];
-    const actorPlaces = (kinds.every(isChange) ? this.#changes : this.#placesByActor)[number]!;
+    const actorPlaces = (kinds.every(isStateChange) ? this.#changes : this.#placesByActor)[number]!;
     return typeof actorPlaces === 'number' ? [actorPlaces] : actorPlaces;
   }
 
@@ -211,24 +213,24 @@ export class RecordStore implements RecordList {
     return number;
   }
 
-  #lead(cause: number, index: number): void {
+  #linkConsequence(cause: number, index: number): void {
     const from = this.indexOf(cause);
     if (from === undefined || from === index) {
       const laterConsequences = this.#consequencesOfUnknownCause.get(cause);
       if (laterConsequences === undefined) this.#consequencesOfUnknownCause.set(cause, [index]);
       else laterConsequences.push(index);
-    } else if (this.#firstLed[from] === noActor) {
-      this.#firstLed[from] = index;
-      this.#lastLed[from] = index;
+    } else if (this.#firstConsequence[from] === noActor) {
+      this.#firstConsequence[from] = index;
+      this.#lastConsequence[from] = index;
     } else {
-      this.#nextLed[this.#lastLed[from]!] = index;
-      this.#lastLed[from] = index;
+      this.#nextConsequence[this.#lastConsequence[from]!] = index;
+      this.#lastConsequence[from] = index;
     }
   }
 
   #keepLine(line: string, index: number): void {
     const previousLength = this.#pendingLines.length === 0 ? undefined : this.#pendingLines.at(-1)!.length;
-    this.#begins[index] = previousLength === undefined ? 0 : this.#begins[index - 1]! + previousLength + 1;
+    this.#lineOffsets[index] = previousLength === undefined ? 0 : this.#lineOffsets[index - 1]! + previousLength + 1;
     this.#pendingLines.push(line);
     if (this.#pendingLines.length < blockLines) return;
     this.#blocks.push(this.#pendingLines.join('\n'));
@@ -239,23 +241,23 @@ export class RecordStore implements RecordList {
     this.#seqs = withDoubledCapacity(this.#seqs);
     this.#times = withDoubledCapacity(this.#times);
     this.#kinds = withDoubledCapacity(this.#kinds);
-    this.#abouts = withDoubledCapacity(this.#abouts);
+    this.#subjects = withDoubledCapacity(this.#subjects);
     this.#otherActors = withDoubledCapacity(this.#otherActors);
     this.#types = withDoubledCapacity(this.#types);
-    this.#firstLed = withDoubledCapacity(this.#firstLed);
-    this.#lastLed = withDoubledCapacity(this.#lastLed);
-    this.#nextLed = withDoubledCapacity(this.#nextLed);
-    this.#begins = withDoubledCapacity(this.#begins);
+    this.#firstConsequence = withDoubledCapacity(this.#firstConsequence);
+    this.#lastConsequence = withDoubledCapacity(this.#lastConsequence);
+    this.#nextConsequence = withDoubledCapacity(this.#nextConsequence);
+    this.#lineOffsets = withDoubledCapacity(this.#lineOffsets);
   }
 }
 
 export function withDoubledCapacity<Values extends Float64Array | Int32Array | Uint8Array>(values: Values): Values {
-  const doubled = new (values.constructor as new (length: number) => Values)(2 * values.length);
-  doubled.set(values);
-  return doubled;
+  const doubledValues = new (values.constructor as new (length: number) => Values)(2 * values.length);
+  doubledValues.set(values);
+  return doubledValues;
 }
 
-function isChange(kind: RecordKind): boolean {
+function isStateChange(kind: RecordKind): boolean {
   return kind === 'spawn' || kind === 'transition';
 }
 

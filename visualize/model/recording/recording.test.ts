@@ -77,8 +77,8 @@ test('a recording returns the time at which an actor entered its state, even if 
     spawn('a'),
     log('-'),
   ]);
-  expect([0, 2, 5].map((index) => recording.inStateSince('a', index))).toEqual([0, 100, 400]);
-  expect(recording.inStateSince('b', 5)).toBeUndefined();
+  expect([0, 2, 5].map((index) => recording.stateEnteredAt('a', index))).toEqual([0, 100, 400]);
+  expect(recording.stateEnteredAt('b', 5)).toBeUndefined();
 });
 
 test('a recording returns the consequences of a record', () => {
@@ -88,8 +88,8 @@ test('a recording returns the consequences of a record', () => {
     eventTo('c', 'went', 10),
     eventTo('d', 'other', 12),
   ]);
-  expect(recording.ledTo(10)).toEqual([1, 2]);
-  expect(recording.ledTo(14)).toEqual([]);
+  expect(recording.consequencesOf(10)).toEqual([1, 2]);
+  expect(recording.consequencesOf(14)).toEqual([]);
 });
 
 test('log lines are found by their time', () => {

@@ -7,7 +7,7 @@ import { TraceState } from '../../../src/runtime/trace/trace-state.ts';
 import { IdleTimes } from './idle-time.ts';
 import { Lanes } from './lanes.ts';
 import { RecordStore } from './record-store.ts';
-import { firstAfter } from './sorted.ts';
+import { firstIndexAfter } from './sorted.ts';
 
 /** More actors increase this number: all checkpoints together have at most as many entries as the trace has records. */
 const minRecordsBetweenCheckpoints = 500;
@@ -47,7 +47,7 @@ export class PageRecording implements RecordList {
   readonly #notChecked: readonly { readonly file: string; readonly omitted: readonly string[] }[];
   readonly #deviations: PlacedDeviation[] = [];
   readonly #machines = new Map<string, string>();
-  readonly #stateless: ReadonlySet<string>;
+  readonly #statelessMachines: ReadonlySet<string>;
   readonly #logs: number[] = [];
   readonly #gaps: Gap[] = [];
   /** The next request is usually near one of these states. */
@@ -63,7 +63,7 @@ export class PageRecording implements RecordList {
     this.#records = new RecordStore(header);
     this.lanes = new Lanes(header);
     this.#newestState = TraceState.of(header);
-    this.#stateless = new Set(header.machines.filter(({ states }) => states.length === 1).map(({ id }) => id));
+    this.#statelessMachines = new Set(header.machines.filter(({ states }) => states.length === 1).map(({ id }) => id));
     for (const { actor, machine } of header.actors ?? []) {
       if (machine !== undefined) this.#machines.set(actor, machine);
     }
@@ -93,12 +93,12 @@ export class PageRecording implements RecordList {
     return this.#records.kindAt(index);
   }
 
-  aboutAt(index: number): string {
-    return this.#records.aboutAt(index);
+  subjectAt(index: number): string {
+    return this.#records.subjectAt(index);
   }
 
-  otherAt(index: number): string | undefined {
-    return this.#records.otherAt(index);
+  otherActorAt(index: number): string | undefined {
+    return this.#records.otherActorAt(index);
   }
 
   typeAt(index: number): string | undefined {
@@ -112,7 +112,7 @@ export class PageRecording implements RecordList {
   /** Why an actor of this machine has no state to show. */
   missingStateReason(machine: string | undefined): 'an effect' | 'no states' | 'not started' {
     if (machine === undefined) return 'an effect';
-    return this.#stateless.has(machine) ? 'no states' : 'not started';
+    return this.#statelessMachines.has(machine) ? 'no states' : 'not started';
   }
 
   /** Machine of the last actor with this name; `undefined` for effects. */
@@ -147,8 +147,8 @@ export class PageRecording implements RecordList {
     if (missingRecords > 0) this.#gaps.push({ index, missingCount: missingRecords });
     this.#records.append(record, line);
     this.#newestState.apply(record);
-    const since = index - this.#checkpoints.at(-1)!.index;
-    if (since >= Math.max(minRecordsBetweenCheckpoints, this.#newestState.size)) {
+    const recordsSinceCheckpoint = index - this.#checkpoints.at(-1)!.index;
+    if (recordsSinceCheckpoint >= Math.max(minRecordsBetweenCheckpoints, this.#newestState.size)) {
       this.#checkpoints.push({ index, state: this.#newestState.copy() });
     }
     const drawnVersion = this.lanes.version;
@@ -159,7 +159,7 @@ export class PageRecording implements RecordList {
       this.#deviations.push({ index, deviation });
       this.lanes.addDeviation(deviation, index);
     }
-    if (index === 0 || this.lanes.version !== drawnVersion) this.idleTimes.noteChange(record.t);
+    if (index === 0 || this.lanes.version !== drawnVersion) this.idleTimes.recordChange(record.t);
     this.findings.addRecord(record);
   }
 
@@ -178,40 +178,40 @@ export class PageRecording implements RecordList {
   }
 
   /** `undefined` if the actor entered its state before the trace began. */
-  inStateSince(actor: string, index: number): number | undefined {
+  stateEnteredAt(actor: string, index: number): number | undefined {
     const entryIndex = this.#records.lastIndexAbout(actor, stateChangingKinds, index + 1);
     return entryIndex === undefined ? undefined : this.timeAt(entryIndex);
   }
 
   /** `undefined` before the actor's spawn. */
-  inStateWithin(actor: string, index: number): readonly [number, number] | undefined {
+  stateRangeAt(actor: string, index: number): readonly [number, number] | undefined {
     const first = this.#records.lastIndexAbout(actor, stateChangingKinds, index + 1);
     if (first === undefined) return undefined;
-    return [first, (this.#records.nextAbout(actor, stateChangingKinds, index) ?? this.length) - 1];
+    return [first, (this.#records.nextIndexAbout(actor, stateChangingKinds, index) ?? this.length) - 1];
   }
 
-  ledTo(seq: number): readonly number[] {
-    return this.#records.ledTo(seq);
+  consequencesOf(seq: number): readonly number[] {
+    return this.#records.consequencesOf(seq);
   }
 
   /** Both times are inclusive. */
   logsBetween(from: number, to: number): readonly number[] {
-    const first = firstAfter(this.#logs, (log) => this.timeAt(log) >= from);
-    const end = firstAfter(this.#logs, (log) => this.timeAt(log) > to);
-    return this.#logs.slice(first, end);
+    const startIndex = firstIndexAfter(this.#logs, (log) => this.timeAt(log) >= from);
+    const endIndex = firstIndexAfter(this.#logs, (log) => this.timeAt(log) > to);
+    return this.#logs.slice(startIndex, endIndex);
   }
 
   deviationsAt(index: number): readonly Deviation[] {
-    const first = firstAfter(this.#deviations, (deviation) => deviation.index >= index);
-    const end = firstAfter(this.#deviations, (deviation) => deviation.index > index);
-    return this.#deviations.slice(first, end).map(({ deviation }) => deviation);
+    const startIndex = firstIndexAfter(this.#deviations, (deviation) => deviation.index >= index);
+    const endIndex = firstIndexAfter(this.#deviations, (deviation) => deviation.index > index);
+    return this.#deviations.slice(startIndex, endIndex).map(({ deviation }) => deviation);
   }
 
   nextDeviation(index: number, direction: 1 | -1): number | undefined {
     if (direction === 1) {
-      return this.#deviations[firstAfter(this.#deviations, (deviation) => deviation.index > index)]?.index;
+      return this.#deviations[firstIndexAfter(this.#deviations, (deviation) => deviation.index > index)]?.index;
     }
-    return this.#deviations[firstAfter(this.#deviations, (deviation) => deviation.index >= index) - 1]?.index;
+    return this.#deviations[firstIndexAfter(this.#deviations, (deviation) => deviation.index >= index) - 1]?.index;
   }
 
   /** The state is read-only; each place has its own object. */
@@ -225,8 +225,8 @@ export class PageRecording implements RecordList {
   }
 
   #replayTo(index: number): TraceState {
-    const next = firstAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
-    let { index: from, state: startState } = this.#checkpoints[next - 1]!;
+    const nextCheckpointIndex = firstIndexAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
+    let { index: from, state: startState } = this.#checkpoints[nextCheckpointIndex - 1]!;
     for (const cachedState of this.#cachedState === undefined
       ? this.#requestedStates
       : [...this.#requestedStates, this.#cachedState]) {

@@ -118,16 +118,17 @@ export function recordText(record: TraceRecord): string {
 export function eventText(type: string): string {
   const [, timer] = /^xstate\.after\.([^.]+)\./.exec(type) ?? [];
   if (timer !== undefined) return `timer ${timer}`;
-  const [, ending, actor] = /^xstate\.(done|error)\.(?:actor|state)\.(.+)$/.exec(type) ?? [];
-  if (ending !== undefined) return `${actor} ${ending === 'done' ? 'done' : 'failed'}`;
+  const [, outcome, actor] = /^xstate\.(done|error)\.(?:actor|state)\.(.+)$/.exec(type) ?? [];
+  if (outcome !== undefined) return `${actor} ${outcome === 'done' ? 'done' : 'failed'}`;
   return type === 'xstate.init' ? 'start' : type;
 }
 
 export function deviationText({ kind, message, expected, diagram }: Deviation): string {
   const text = `${message.from} → ${message.to}: ${message.type}`;
   if (kind === 'undeclared') return `${text} is in no sequence diagram, although both actors are`;
-  const [first] = expected;
-  const expectation = first === undefined ? '' : `; expected ${first.from} → ${first.to}: ${first.type}`;
+  const [firstExpected] = expected;
+  const expectation =
+    firstExpected === undefined ? '' : `; expected ${firstExpected.from} → ${firstExpected.to}: ${firstExpected.type}`;
   const alternatives = expected.length > 1 ? ` (or ${expected.length - 1} other)` : '';
   const location = diagram === undefined ? '' : ` (${diagram.file.split('/').at(-1)}:${diagram.line})`;
   return `${text} ${kind === 'out-of-order' ? 'is out of order' : 'is not allowed here'}${expectation}${alternatives}${location}`;

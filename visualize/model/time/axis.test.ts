@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { completeView, shiftedView, ticksOf, tickText, viewShowing, zoomView } from './axis.ts';
+import { completeView, shiftedView, ticksOf, tickText, viewIncluding, zoomView } from './axis.ts';
 
 const fullRange = { from: 0, to: 100_000 };
 
@@ -25,8 +25,8 @@ test('the view of the timeline cannot be moved beyond the ends of the trace', ()
 
 test('the timeline scrolls only to show a hidden time, which is then in the middle', () => {
   const view = { from: 10_000, to: 20_000 };
-  expect(viewShowing(view, 15_000, fullRange)).toBe(view);
-  expect(viewShowing(view, 50_000, fullRange)).toEqual({ from: 45_000, to: 55_000 });
+  expect(viewIncluding(view, 15_000, fullRange)).toBe(view);
+  expect(viewIncluding(view, 50_000, fullRange)).toEqual({ from: 45_000, to: 55_000 });
 });
 
 test('a trace with a single time is displayed', () => {

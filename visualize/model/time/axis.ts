@@ -12,22 +12,22 @@ const steps = [
 ];
 
 export function completeView(firstTime: number, lastTime: number): View {
-  const air = Math.max((lastTime - firstTime) * 0.01, minViewMs / 2);
-  return { from: firstTime - air, to: lastTime + air };
+  const margin = Math.max((lastTime - firstTime) * 0.01, minViewMs / 2);
+  return { from: firstTime - margin, to: lastTime + margin };
 }
 
 /** The time `centre` keeps its position. A `factor` below 1 zooms in. */
 export function zoomView({ from, to }: View, centre: number, factor: number, wholeView: View): View {
   const length = Math.min(Math.max((to - from) * factor, minViewMs), wholeView.to - wholeView.from);
-  const share = to === from ? 0.5 : (centre - from) / (to - from);
-  return clampedView({ from: centre - share * length, to: centre + (1 - share) * length }, wholeView);
+  const centreFraction = to === from ? 0.5 : (centre - from) / (to - from);
+  return clampedView({ from: centre - centreFraction * length, to: centre + (1 - centreFraction) * length }, wholeView);
 }
 
 export function shiftedView({ from, to }: View, offsetMs: number, wholeView: View): View {
   return clampedView({ from: from + offsetMs, to: to + offsetMs }, wholeView);
 }
 
-export function viewShowing(view: View, t: number, wholeView: View): View {
+export function viewIncluding(view: View, t: number, wholeView: View): View {
   if (t >= view.from && t <= view.to) return view;
   const length = view.to - view.from;
   return clampedView({ from: t - length / 2, to: t + length / 2 }, wholeView);

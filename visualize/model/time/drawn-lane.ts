@@ -1,8 +1,8 @@
 /** The number of drawn parts is bounded by the width in pixels, however long the trace is. */
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
-import { countBadMarks } from '../recording/lane-at.ts';
+import { countProblemMarks } from '../recording/lane-at.ts';
 import type { Lane, Mark, MarkKind, Phase } from '../recording/lanes.ts';
-import { firstAfter } from '../recording/sorted.ts';
+import { firstIndexAfter } from '../recording/sorted.ts';
 import type { View } from './axis.ts';
 import type { TimeAxis } from './time-axis.ts';
 
@@ -47,8 +47,8 @@ const alwaysShown = 8;
 export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly Lane[] {
   if (lanes.length <= alwaysShown) return lanes;
   return lanes.filter(({ spans, marks, counts }) => {
-    const span = spans[firstAfter(spans, (candidate) => candidate.to === undefined || candidate.to >= from)];
-    const mark = marks[firstAfter(marks, ({ t }) => t >= from)];
+    const span = spans[firstIndexAfter(spans, (candidate) => candidate.to === undefined || candidate.to >= from)];
+    const mark = marks[firstIndexAfter(marks, ({ t }) => t >= from)];
     return counts.length > 0 || (span !== undefined && span.from <= to) || (mark !== undefined && mark.t <= to);
   });
 }
@@ -63,7 +63,7 @@ export function drawnLanes(
 ): { readonly lanes: readonly Lane[]; readonly leftOut: number } {
   if (lanes.length <= maxDrawnLanes) return { lanes, leftOut: 0 };
   const selectedLanes = new Set(lanes.filter(({ name }) => name === chosenActor));
-  for (const isSelected of [(lane: Lane) => countBadMarks(lane, from, to) > 0, () => true]) {
+  for (const isSelected of [(lane: Lane) => countProblemMarks(lane, from, to) > 0, () => true]) {
     for (let laneIndex = 0; laneIndex < lanes.length && selectedLanes.size < maxDrawnLanes; laneIndex++)
       if (isSelected(lanes[laneIndex]!)) selectedLanes.add(lanes[laneIndex]!);
   }
@@ -73,28 +73,33 @@ export function drawnLanes(
 /** If there are more bars, wider ones are merged, too. */
 export const maxBars = 400;
 
-/** @param end time of the last record, at which open bars end */
-export function barsOf(lane: Lane, axis: TimeAxis, end: number): Bar[] {
-  const bars = barsFrom(lane, axis, end, 1);
+/** @param endTime time of the last record, at which open bars end */
+export function barsOf(lane: Lane, axis: TimeAxis, endTime: number): Bar[] {
+  const bars = barsFrom(lane, axis, endTime, 1);
   if (bars.length <= maxBars) return bars;
-  return barsFrom(lane, axis, end, Math.ceil((2 * axis.width) / maxBars));
+  return barsFrom(lane, axis, endTime, Math.ceil((2 * axis.width) / maxBars));
 }
 
-function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): Bar[] {
+function barsFrom({ spans }: Lane, axis: TimeAxis, endTime: number, minBarWidth: number): Bar[] {
   const bars: Bar[] = [];
   /** Durations in the last bar, if it is merged. */
   let lengths = new Map<Phase, number>();
-  for (let i = firstAfter(spans, ({ to }) => (to ?? end) >= axis.from); i < spans.length; i++) {
+  for (let i = firstIndexAfter(spans, ({ to }) => (to ?? endTime) >= axis.from); i < spans.length; i++) {
     const { from, to, phase, index, text } = spans[i]!;
     if (from > axis.to) break;
     const x = axis.xOf(Math.max(from, axis.from));
-    const rightX = axis.xOf(Math.min(to ?? end, axis.to));
-    const length = (to ?? end) - from;
+    const rightX = axis.xOf(Math.min(to ?? endTime, axis.to));
+    const length = (to ?? endTime) - from;
     const previousBar = bars.at(-1);
     // Merges a bar thinner than a pixel with a thin one before it, in the colour of the longest phase.
-    if (previousBar !== undefined && rightX - x < thin && previousBar.width <= thin && x - previousBar.x < thin) {
+    if (
+      previousBar !== undefined &&
+      rightX - x < minBarWidth &&
+      previousBar.width <= minBarWidth &&
+      x - previousBar.x < minBarWidth
+    ) {
       lengths.set(phase, (lengths.get(phase) ?? 0) + length);
-      const width = thin === 1 ? previousBar.width : Math.min(thin, rightX - previousBar.x);
+      const width = minBarWidth === 1 ? previousBar.width : Math.min(minBarWidth, rightX - previousBar.x);
       const { text: _, ...mergedBar } = previousBar;
       bars[bars.length - 1] = {
         ...mergedBar,
@@ -126,7 +131,7 @@ function phaseOfMaxLength(lengths: ReadonlyMap<Phase, number>): Phase {
 
 export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
   const clusters: { x: number; kind: MarkKind; marks: Mark[] }[] = [];
-  for (let i = firstAfter(marks, ({ t }) => t >= axis.from); i < marks.length && marks[i]!.t <= axis.to; i++) {
+  for (let i = firstIndexAfter(marks, ({ t }) => t >= axis.from); i < marks.length && marks[i]!.t <= axis.to; i++) {
     const mark = marks[i]!;
     const x = axis.xOf(mark.t);
     const lastCluster = clusters.at(-1);
@@ -142,7 +147,7 @@ export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
 
 /** The points have the maximum count at each pixel where the count changes. */
 export function stepsOf({ counts }: Lane, axis: TimeAxis): { readonly x: number; readonly n: number }[] {
-  const first = firstAfter(counts, ({ t }) => t > axis.from);
+  const first = firstIndexAfter(counts, ({ t }) => t > axis.from);
   const points = [{ x: 0, n: counts[first - 1]?.n ?? 0 }];
   for (let i = first; i < counts.length && counts[i]!.t <= axis.to; i++) {
     const x = Math.floor(axis.xOf(counts[i]!.t));
@@ -177,10 +182,10 @@ export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], wid
   return clusters.flatMap(({ x, kind, marks }, i) => {
     const from = x + markOffset;
     const to = Math.min(width, (clusters[i + 1]?.x ?? Number.POSITIVE_INFINITY) - markOffset);
-    const othersText = marks.length > 1 ? ` +${marks.length - 1}` : '';
+    const moreMarksText = marks.length > 1 ? ` +${marks.length - 1}` : '';
     const { title } = marks.find((mark) => mark.kind === kind)!;
     const fittingTitle = shortenedTitles(title)
-      .map((titleText) => titleText + othersText)
+      .map((titleText) => titleText + moreMarksText)
       .find((titleText) => {
         const end = from + textWidth(titleText, labelFont);
         return end <= to && !bars.some((bar) => bar.x < end && bar.x + bar.width > from);

@@ -9,7 +9,7 @@ const maxDrawnRecords = 1_000;
 /** Oldest first. */
 export const drawnRecords: DrawnRecord[] = [];
 
-export function noteDrawn(seqs: readonly number[]): void {
+export function recordDrawn(seqs: readonly number[]): void {
   runAfterPaint(() => {
     const drawnAtMs = Date.now();
     for (const seq of seqs.slice(-maxDrawnRecords)) drawnRecords.push({ seq, at: drawnAtMs });

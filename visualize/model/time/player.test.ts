@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { gapBetween, nextPosition } from './player.ts';
+import { delayBetween, nextPosition } from './player.ts';
 
 const times = [0, 0, 0, 1_000, 1_010, 3_601_010];
 const timeAt = (index: number): number => times[index]!;
@@ -17,7 +17,7 @@ test('playback at pace 1 is as fast as the program, and twice as fast at pace 2'
 });
 
 test('an hour without records is shortened by a faster clock', () => {
-  const { ms, rate } = gapBetween(1_010, 3_601_010, 1);
+  const { ms, rate } = delayBetween(1_010, 3_601_010, 1);
   expect(ms).toBeLessThan(2_000);
   expect(ms * rate).toBeCloseTo(3_600_000);
   expect(play(4, ms / 2)).toMatchObject({ index: 4, elapsed: 1_800_000 });

@@ -6,22 +6,26 @@ const maxGapMs = 1_500;
 export const paces = [0.25, 1, 4, 16] as const;
 
 /** `ms` is how long a record is shown, and `rate` that of the trace's clock in that time. */
-export function gapBetween(t: number, next: number, pace: number): { readonly ms: number; readonly rate: number } {
-  const gap = Math.max(0, next - t);
-  const ms = Math.min(gap, maxGapMs) / pace;
+export function delayBetween(
+  t: number,
+  nextTime: number,
+  speed: number,
+): { readonly ms: number; readonly rate: number } {
+  const gap = Math.max(0, nextTime - t);
+  const ms = Math.min(gap, maxGapMs) / speed;
   return { ms, rate: ms === 0 ? 0 : gap / ms };
 }
 
 /** @param position the shown place, and for how long it has been shown */
 export function nextPosition(
   timeAt: (index: number) => number,
-  last: number,
+  lastIndex: number,
   position: { readonly index: number; readonly shownMs: number },
-  pace: number,
+  speed: number,
 ): { readonly index: number; readonly shownMs: number; readonly elapsed: number } {
   let { index, shownMs } = position;
-  while (index < last) {
-    const { ms, rate } = gapBetween(timeAt(index), timeAt(index + 1), pace);
+  while (index < lastIndex) {
+    const { ms, rate } = delayBetween(timeAt(index), timeAt(index + 1), speed);
     if (shownMs < ms) return { index, shownMs, elapsed: shownMs * rate };
     shownMs -= ms;
     index++;

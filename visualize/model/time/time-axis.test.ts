@@ -9,7 +9,7 @@ const hour = 3_600_000;
 function restarts(times: number): IdleTimes {
   const idleTimes = new IdleTimes();
   for (let i = 0; i < times; i++) {
-    for (const ms of [0, 1_200, 46_000, 60_000]) idleTimes.noteChange(i * 12 * hour + ms);
+    for (const ms of [0, 1_200, 46_000, 60_000]) idleTimes.recordChange(i * 12 * hour + ms);
   }
   return idleTimes;
 }
@@ -54,7 +54,7 @@ describe('the folded times', () => {
   test('hours between restarts are folded, but not a pause as long as the activity', () => {
     expect(folds(restarts(7), 6 * 12 * hour + 60_000)).toBe(6);
     const steady = new IdleTimes();
-    for (let t = 0; t <= 40; t++) steady.noteChange(t * 60_000);
+    for (let t = 0; t <= 40; t++) steady.recordChange(t * 60_000);
     expect(folds(steady, 40 * 60_000)).toBe(0);
   });
 

@@ -1,7 +1,7 @@
 /** Folded times take as much space as their labels, whatever their duration. */
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
 import type { IdleTime } from '../recording/idle-time.ts';
-import { firstAfter } from '../recording/sorted.ts';
+import { firstIndexAfter } from '../recording/sorted.ts';
 import { dayText, wallClockText, wallClockTicks } from '../recording/words.ts';
 import { ticksOf, tickText, type View } from './axis.ts';
 
@@ -26,7 +26,7 @@ export class FoldedClock {
   }
 
   toShownTime(t: number): number {
-    const fold = this.folds[firstAfter(this.folds, ({ from }) => from > t) - 1];
+    const fold = this.folds[firstIndexAfter(this.folds, ({ from }) => from > t) - 1];
     if (fold === undefined) return t;
     const { from, to, shownFrom } = fold;
     if (t >= to) return shownFrom + this.foldMs + (t - to);
@@ -34,7 +34,7 @@ export class FoldedClock {
   }
 
   timeOf(shownTime: number): number {
-    const fold = this.folds[firstAfter(this.folds, ({ shownFrom }) => shownFrom > shownTime) - 1];
+    const fold = this.folds[firstIndexAfter(this.folds, ({ shownFrom }) => shownFrom > shownTime) - 1];
     if (fold === undefined) return shownTime;
     const { from, to, shownFrom } = fold;
     const offsetInFold = shownTime - shownFrom;
@@ -111,18 +111,18 @@ const wallFont = { size: 10 };
 /** Round times, and the times at which activity resumes after idle times. */
 export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
   const { step } = ticksOf(axis.view, axis.width, labelPixels);
-  const starts = [undefined, ...axis.folds];
+  const segmentStarts = [undefined, ...axis.folds];
   const axisTickList: AxisTick[] = [];
   let freeFromX = Number.NEGATIVE_INFINITY;
-  for (const [i, previousFold] of starts.entries()) {
-    const nextFold = starts[i + 1];
+  for (const [i, previousFold] of segmentStarts.entries()) {
+    const nextFold = segmentStarts[i + 1];
     const segment = {
       from: previousFold?.to ?? axis.from,
       to: nextFold?.from ?? axis.to,
       end: nextFold?.x ?? axis.width,
     };
     if (previousFold !== undefined) {
-      const tick = tickBehindFold(axis, previousFold, segment.end, step, startedAt);
+      const tick = tickAfterFold(axis, previousFold, segment.end, step, startedAt);
       if (tick !== undefined) axisTickList.push(tick);
       freeFromX = (tick?.x ?? previousFold.x + previousFold.width) + labelPixels;
     }
@@ -131,7 +131,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
       // A label that ends after the fold starts would overlap the fold's label.
       return x >= freeFromX && (nextFold === undefined || x + labelPixels <= segment.end);
     });
-    const walls =
+    const wallLabels =
       previousFold === undefined
         ? wallClockTicks(startedAt, times, step)
         : times.map((t) => timeOfDayText(startedAt, t, step));
@@ -140,15 +140,18 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
       // A label cut off at the end of the timeline would be wrong.
       const fittingLabel = (label: string, font: { readonly size: number }): string =>
         x + labelOffset + textWidth(label, font) <= segment.end ? label : '';
-      const [text, wall] = [fittingLabel(tickText(t, step), textFont), fittingLabel(walls[tickIndex]!, wallFont)];
-      axisTickList.push({ t, x, text, wall, wallX: x + labelOffset });
+      const [text, wallLabel] = [
+        fittingLabel(tickText(t, step), textFont),
+        fittingLabel(wallLabels[tickIndex]!, wallFont),
+      ];
+      axisTickList.push({ t, x, text, wall: wallLabel, wallX: x + labelOffset });
     }
   }
   return axisTickList;
 }
 
 /** The label may begin below the fold, whose own label is one line higher. */
-function tickBehindFold(
+function tickAfterFold(
   axis: TimeAxis,
   fold: { readonly to: number; readonly x: number },
   end: number,

@@ -1,4 +1,4 @@
-import { type FieldViolation, malformed, wrongType } from '../../../model/fields/violation.ts';
+import { type FieldViolation, malformedValue, wrongType } from '../../../model/fields/violation.ts';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { renderTemplate } from '../../../runtime/go-template/render-template.ts';
@@ -13,12 +13,12 @@ import { templateValues } from './template-values.ts';
 export function templateBootstrap(
   { path, text }: BootstrapTemplate,
   facts: BootstrapFacts,
-  builtIn: object,
+  builtInBootstrap: object,
   { errors, warnings }: BootstrapFindings,
 ): object {
-  let rendered: string;
+  let renderedText: string;
   try {
-    const values = templateValues(facts, builtIn, (name, { line, column }) =>
+    const values = templateValues(facts, builtInBootstrap, (name, { line, column }) =>
       warnings.push({
         event: 'option.ignored',
         setting: `${path}:${line}:${column}`,
@@ -26,16 +26,16 @@ export function templateBootstrap(
         reason: 'unknown value in a condition, taken as false',
       }),
     );
-    rendered = renderTemplate(text, values, templateFunctions);
+    renderedText = renderTemplate(text, values, templateFunctions);
   } catch (error) {
     if (!(error instanceof TemplateError)) throw error;
     const { line, column } = error;
-    errors.config({ source: path, line, column }, malformed(error.message));
+    errors.addConfigError({ source: path, line, column }, malformedValue(error.message));
     return {};
   }
-  const read = readObject(rendered);
-  if ('value' in read) return read.value;
-  errors.config(path, read.violation);
+  const parsedBootstrap = readObject(renderedText);
+  if ('value' in parsedBootstrap) return parsedBootstrap.value;
+  errors.addConfigError(path, parsedBootstrap.violation);
   return {};
 }
 
@@ -44,11 +44,12 @@ function readObject(text: string): { readonly value: object } | { readonly viola
   try {
     value = JSON.parse(text);
   } catch (error) {
-    if (text.trimStart().startsWith('{')) return { violation: malformed(`output is not JSON: ${messageOf(error)}`) };
+    if (text.trimStart().startsWith('{'))
+      return { violation: malformedValue(`output is not JSON: ${messageOf(error)}`) };
     const document = parseYamlDocument({ text, line: 1 });
     const [firstError] = document.errors;
     if (firstError !== undefined) {
-      return { violation: malformed(`output is not YAML: line ${firstError.line} of it: ${firstError.message}`) };
+      return { violation: malformedValue(`output is not YAML: line ${firstError.line} of it: ${firstError.message}`) };
     }
     value = document.value;
   }

@@ -7,7 +7,7 @@ import {
   type GoValue,
   goValueOf,
   isList,
-  isTrue,
+  isTruthy,
   toJson,
   typeName,
 } from '../../../runtime/go-template/values.ts';
@@ -49,10 +49,17 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
   ['toJson', json],
   ['json', json],
   ['fromJson', { min: 1, max: 1, call: ([value]) => parseJson(text(value)) }],
-  ['default', { min: 1, max: 2, call: ([fallback, value]) => (isTrue(value) ? value : fallback) }],
-  ['empty', { min: 1, max: 1, call: ([value]) => !isTrue(value) }],
-  ['coalesce', { min: 0, call: (args) => args.find(isTrue) ?? null }],
-  ['ternary', { min: 3, max: 3, call: ([yes, no, condition]) => (condition === true ? yes : no) }],
+  ['default', { min: 1, max: 2, call: ([fallback, value]) => (isTruthy(value) ? value : fallback) }],
+  ['empty', { min: 1, max: 1, call: ([value]) => !isTruthy(value) }],
+  ['coalesce', { min: 0, call: (args) => args.find(isTruthy) ?? null }],
+  [
+    'ternary',
+    {
+      min: 3,
+      max: 3,
+      call: ([valueIfTrue, valueIfFalse, condition]) => (condition === true ? valueIfTrue : valueIfFalse),
+    },
+  ],
   [
     'quote',
     {

@@ -11,7 +11,7 @@ import { typedMetadataKeys } from '../node-metadata.ts';
 
 type Json = Record<string, unknown>;
 
-interface BuiltIn {
+interface BuiltInValues {
   readonly layered_runtime?: { readonly layers: readonly { readonly static_layer?: Json }[] };
   readonly static_resources?: { readonly clusters: readonly Cluster[] };
   readonly stats_sinks?: readonly { readonly name: string; readonly typed_config: Json }[];
@@ -44,7 +44,7 @@ export function templateValues(
     ...statsValues(facts),
     ...builtInValues(builtIn),
     ...telemetryValues(builtIn),
-    ...unsupported,
+    ...unsupportedValues,
   };
   return struct('the values of a bootstrap', values, onUnknownInCondition);
 }
@@ -65,7 +65,7 @@ function textMap(texts: unknown): GoMap {
 function proxyValues(facts: BootstrapFacts): Json {
   const { node, config, local, dualStack } = facts;
   const { locality = {} } = node;
-  const other = local.localhost === '::1' ? ['127.0.0.1', '0.0.0.0'] : ['::1', '::'];
+  const additionalAddresses = local.localhost === '::1' ? ['127.0.0.1', '0.0.0.0'] : ['::1', '::'];
   return {
     nodeID: node.id,
     nodeType: node.id.split('~', 1)[0],
@@ -84,8 +84,8 @@ function proxyValues(facts: BootstrapFacts): Json {
     localhost: local.localhost,
     wildcard: local.wildcard,
     dual_stack: dualStack,
-    additional_localhost: dualStack ? other[0] : '',
-    additional_wildcard: dualStack ? other[1] : '',
+    additional_localhost: dualStack ? additionalAddresses[0] : '',
+    additional_wildcard: dualStack ? additionalAddresses[1] : '',
     dns_lookup_family: lookupFamily(facts),
     envoy_status_port: facts.envoyStatusPort,
     envoy_prometheus_port: facts.envoyPrometheusPort,
@@ -102,7 +102,7 @@ function proxyValues(facts: BootstrapFacts): Json {
 }
 
 /** Templates use Go names, which are capitalized, or JSON names. */
-function bothNames(values: Json): Json {
+function withCapitalizedNames(values: Json): Json {
   return Object.fromEntries(
     Object.entries(values).flatMap(([field, value]) => [
       [field, value],
@@ -121,13 +121,13 @@ function configStruct(config: Json): GoStruct {
       textMaps.has(name) ? textMap(config[name]) : withBothNames(config[name] ?? ''),
     ]),
   );
-  return struct('config', bothNames(values));
+  return struct('config', withCapitalizedNames(values));
 }
 
 function withBothNames(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withBothNames);
   if (!isObject(value)) return value;
-  return bothNames(
+  return withCapitalizedNames(
     Object.fromEntries(Object.entries(value).map(([field, element]) => [field, withBothNames(element)])),
   );
 }
@@ -175,7 +175,7 @@ function statsValues(facts: BootstrapFacts): Json {
   };
 }
 
-function builtInValues({ layered_runtime, ...otherValues }: BuiltIn): Json {
+function builtInValues({ layered_runtime, ...otherValues }: BuiltInValues): Json {
   return {
     runtime_flags: JSON.stringify(layered_runtime?.layers[0]?.static_layer ?? {}),
     stats_flush_interval: otherValues.stats_flush_interval,
@@ -186,13 +186,13 @@ function builtInValues({ layered_runtime, ...otherValues }: BuiltIn): Json {
 }
 
 /** Only the connection monitor has this field. */
-function connectionLimit({ overload_manager }: Pick<BuiltIn, 'overload_manager'>): unknown {
+function connectionLimit({ overload_manager }: Pick<BuiltInValues, 'overload_manager'>): unknown {
   return overload_manager?.resource_monitors
     .map(({ typed_config }) => typed_config.max_active_downstream_connections)
     .find((limit) => limit !== undefined);
 }
 
-function telemetryValues({ static_resources, stats_sinks = [] }: BuiltIn): Json {
+function telemetryValues({ static_resources, stats_sinks = [] }: BuiltInValues): Json {
   const clusters = new Map((static_resources?.clusters ?? []).map((cluster) => [cluster.name, cluster]));
   const json = (value: unknown): string | undefined => (value === undefined ? undefined : JSON.stringify(value));
   const addressOf = (name: string): string | undefined =>
@@ -217,7 +217,7 @@ function telemetryValues({ static_resources, stats_sinks = [] }: BuiltIn): Json 
 }
 
 /** Values of Istio's agent that chartpilot lacks; templates skip the parts that need them. */
-const unsupported: Json = Object.fromEntries(
+const unsupportedValues: Json = Object.fromEntries(
   [
     ...['sts', 'gcp_project_id', 'gcp_project_number', 'stackdriver', 'stackdriverProjectID', 'stackdriverDebug'],
     ...['stackdriverMaxAnnotations', 'stackdriverMaxAttributes', 'stackdriverMaxEvents', 'openCensusAgent'],

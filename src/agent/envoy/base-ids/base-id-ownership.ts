@@ -20,22 +20,22 @@ export const claimName = (baseId: number): Promise<Server | undefined> => listen
 /** Claims a base ID under which Envoys of this container run; only agents of this container can adopt them. */
 export async function claimForContainer(
   baseId: number,
-  { isOver, onForeignName }: { isOver: () => boolean; onForeignName: (baseId: number) => void },
+  { isOver: isDeadlinePassed, onForeignName }: { isOver: () => boolean; onForeignName: (baseId: number) => void },
 ): Promise<OwnedSocket | undefined> {
-  const foreignFrom = performance.now() + foreignNameWaitMs;
+  const foreignDeadline = performance.now() + foreignNameWaitMs;
   for (;;) {
     const nameClaim = await claimName(baseId);
     // Another agent may own the ID without the name. Checked in the same order as in `claimInContainer`.
     if (nameClaim !== undefined && !isRequestedBySibling(baseId)) return nameClaim;
     nameClaim?.close();
-    if (nameClaim === undefined && performance.now() > foreignFrom) {
+    if (nameClaim === undefined && performance.now() > foreignDeadline) {
       const containerClaim = await claimInContainer(baseId);
       if (containerClaim !== undefined) {
         onForeignName(baseId);
         return containerClaim;
       }
     }
-    if (isOver()) return undefined;
+    if (isDeadlinePassed()) return undefined;
     // Random, so that two agents that give up because of each other do not collide again.
     await sleep(pollMs * (0.5 + Math.random()));
   }

@@ -48,7 +48,7 @@ test('releases base IDs if their claim completes while the agent exits', async (
   const table = new BaseIdTable();
   const runOptions = options();
   const claiming = table.claim(runOptions);
-  await table.settled();
+  await table.waitUntilSettled();
   table.releaseAll();
   const { baseIds } = await claiming;
   expect(await Promise.all(baseIds.map(isFree))).toEqual([true, true]);
@@ -58,6 +58,6 @@ test('releases base IDs if their claim completes while the agent exits', async (
 test('lets the agent exit after a failed claim', async () => {
   const table = new BaseIdTable();
   const claiming = table.claim({ ...options(), baseId: 65_536, runDir: '/proc/none' }).catch(() => 'refused');
-  await table.settled();
+  await table.waitUntilSettled();
   expect(await claiming).toBe('refused');
 });

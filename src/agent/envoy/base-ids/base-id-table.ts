@@ -1,8 +1,8 @@
-import { areFree, type BaseIdOptions, type ClaimedBaseIds, claimBaseIds, resumeBaseIds } from './base-ids.ts';
+import { areBaseIdsFree, type BaseIdOptions, type ClaimedBaseIds, claimBaseIds, resumeBaseIds } from './base-ids.ts';
 
 export class BaseIdTable {
   readonly #claims = new Set<ClaimedBaseIds>();
-  readonly #pending = new Set<Promise<ClaimedBaseIds | undefined>>();
+  readonly #pendingClaims = new Set<Promise<ClaimedBaseIds | undefined>>();
 
   /** @throws ChartpilotError as `claimBaseIds` does */
   async claim(
@@ -22,31 +22,32 @@ export class BaseIdTable {
   }
 
   /** Resolves when the table contains all claims in progress, also those of a chart that has ended. Never rejects. */
-  async settled(): Promise<void> {
-    await Promise.allSettled(this.#pending);
+  async waitUntilSettled(): Promise<void> {
+    await Promise.allSettled(this.#pendingClaims);
   }
 
   async #track<Claim extends ClaimedBaseIds | undefined>(pendingClaim: Promise<Claim>): Promise<Claim> {
-    const pending = pendingClaim.then((claim) => {
+    const trackedClaim = pendingClaim.then((claim) => {
       if (claim !== undefined) this.#claims.add(claim);
       return claim;
     });
-    this.#pending.add(pending);
+    this.#pendingClaims.add(trackedClaim);
     try {
-      return await pending;
+      return await trackedClaim;
     } finally {
-      this.#pending.delete(pending);
+      this.#pendingClaims.delete(trackedClaim);
     }
   }
 
   /** Releases every claim that contains one of these IDs. Never throws. */
   release(baseIds: readonly number[]): void {
-    for (const claim of this.#claims) if (claim.baseIds.some((baseId) => baseIds.includes(baseId))) this.#end(claim);
+    for (const claim of this.#claims)
+      if (claim.baseIds.some((baseId) => baseIds.includes(baseId))) this.#releaseClaim(claim);
   }
 
   /** Waits for a limited time until the Envoys of these IDs have exited. */
   async releaseWhenFree(baseIds: readonly number[]): Promise<void> {
-    await areFree(baseIds);
+    await areBaseIdsFree(baseIds);
     this.release(baseIds);
   }
 
@@ -60,10 +61,10 @@ export class BaseIdTable {
 
   /** Never throws. */
   releaseAll(): void {
-    for (const claim of this.#claims) this.#end(claim);
+    for (const claim of this.#claims) this.#releaseClaim(claim);
   }
 
-  #end(claim: ClaimedBaseIds): void {
+  #releaseClaim(claim: ClaimedBaseIds): void {
     this.#claims.delete(claim);
     claim.release();
   }

@@ -78,19 +78,19 @@ export interface ClaimedBaseIds extends Pick<ClaimedBaseId, 'sweptFiles' | 'rele
  * @throws ChartpilotError as {@link claimBaseId}
  */
 export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare: boolean }): Promise<ClaimedBaseIds> {
-  const first = await claimBaseId(options);
-  const { baseId: _, ...anyFree } = options;
-  const spare = options.withSpare ? await claimOneOf(anyFree).catch(() => undefined) : undefined;
+  const firstClaim = await claimBaseId(options);
+  const { baseId: _, ...optionsWithoutId } = options;
+  const spareClaim = options.withSpare ? await claimOneOf(optionsWithoutId).catch(() => undefined) : undefined;
   return {
-    baseIds: [first.baseId, ...(spare === undefined ? [] : [spare.baseId])],
-    sweptFiles: first.sweptFiles,
+    baseIds: [firstClaim.baseId, ...(spareClaim === undefined ? [] : [spareClaim.baseId])],
+    sweptFiles: firstClaim.sweptFiles,
     release: () => {
-      first.release();
-      spare?.release();
+      firstClaim.release();
+      spareClaim?.release();
     },
     handOver: () => {
-      first.handOver();
-      spare?.handOver();
+      firstClaim.handOver();
+      spareClaim?.handOver();
     },
   };
 }
@@ -110,33 +110,33 @@ export async function resumeBaseIds(
   baseIds: readonly number[],
 ): Promise<ClaimedBaseIds | undefined> {
   const deadline = performance.now() + resumeLimitMs;
-  const owned: OwnedSocket[] = [];
+  const ownedSockets: OwnedSocket[] = [];
   for (const baseId of baseIds) {
-    const isOver = (): boolean => performance.now() > deadline || isOwnedByOther();
-    const hold = await claimForContainer(baseId, { isOver, onForeignName });
-    if (hold === undefined) {
-      for (const ownedId of owned) ownedId.close();
+    const shouldStopWaiting = (): boolean => performance.now() > deadline || isOwnedByOther();
+    const ownedSocket = await claimForContainer(baseId, { isOver: shouldStopWaiting, onForeignName });
+    if (ownedSocket === undefined) {
+      for (const ownedId of ownedSockets) ownedId.close();
       return undefined;
     }
-    owned.push(hold);
+    ownedSockets.push(ownedSocket);
   }
   const locks = baseIds.map((baseId) => lockFile(runDir, baseId));
   for (const lock of locks) replaceLock(lock);
-  let released = false;
+  let isReleased = false;
   return {
     baseIds,
     sweptFiles: [],
     release: () => {
-      if (released) return;
-      released = true;
+      if (isReleased) return;
+      isReleased = true;
       for (const baseId of baseIds) removeQuietly(sharedMemoryFile(sharedMemoryDir, baseId));
       for (const lock of locks) removeQuietly(lock);
-      for (const hold of owned) hold.close();
+      for (const hold of ownedSockets) hold.close();
     },
     handOver: () => {
-      if (released) return;
-      released = true;
-      for (const hold of owned) hold.close();
+      if (isReleased) return;
+      isReleased = true;
+      for (const hold of ownedSockets) hold.close();
     },
   };
 }
@@ -156,29 +156,29 @@ async function tryClaim(
   options: BaseIdOptions,
 ): Promise<Pick<ClaimedBaseId, 'release' | 'handOver'> | undefined> {
   const { runDir, baseId: requested, sharedMemoryDir = sharedMemoryDirDefault } = options;
-  const hold = await claimName(baseId);
-  if (hold === undefined) return undefined;
+  const ownedSocket = await claimName(baseId);
+  if (ownedSocket === undefined) return undefined;
   const lock = lockFile(runDir, baseId);
   const memoryFile = sharedMemoryFile(sharedMemoryDir, baseId);
   // Shared memory without a socket belongs to another Envoy. For a requested base ID, epoch 0 recreates it.
   const isForeign = requested === undefined && existsSync(memoryFile);
   if (isForeign || isRequestedInNamespace(baseId) || isUsedByEnvoy(baseId) || !writeLock(lock)) {
-    hold.close();
+    ownedSocket.close();
     return undefined;
   }
-  let released = false;
+  let isReleased = false;
   return {
     release: () => {
-      if (released) return;
-      released = true;
+      if (isReleased) return;
+      isReleased = true;
       removeQuietly(memoryFile);
       removeQuietly(lock);
-      hold.close();
+      ownedSocket.close();
     },
     handOver: () => {
-      if (released) return;
-      released = true;
-      hold.close();
+      if (isReleased) return;
+      isReleased = true;
+      ownedSocket.close();
     },
   };
 }
@@ -197,13 +197,13 @@ async function sweep({
   sweepLimitMs = defaultSweepLimitMs,
   sharedMemoryDir = sharedMemoryDirDefault,
 }: BaseIdOptions) {
-  const swept = await Promise.all(
+  const removedFiles = await Promise.all(
     lockedBaseIds(runDir).map(async (baseId) => {
       const lock = lockFile(runDir, baseId);
       // Wait without holding the name: an agent that adopts these Envoys needs it.
       if (isAlive(readOwner(lock)) || !(await waitUntilFree(baseId, sweepLimitMs))) return [];
-      const hold = await claimName(baseId);
-      if (hold === undefined) return [];
+      const ownedSocket = await claimName(baseId);
+      if (ownedSocket === undefined) return [];
       try {
         // Check again: another agent could have taken the ID before this one held the socket.
         if (isAlive(readOwner(lock)) || isUsedByEnvoy(baseId)) return [];
@@ -211,14 +211,14 @@ async function sweep({
         for (const file of files) removeQuietly(file);
         return files.filter((file) => !existsSync(file));
       } finally {
-        hold.close();
+        ownedSocket.close();
       }
     }),
   );
-  return swept.flat();
+  return removedFiles.flat();
 }
 
-export async function areFree(baseIds: readonly number[], limitMs = defaultSweepLimitMs): Promise<boolean> {
+export async function areBaseIdsFree(baseIds: readonly number[], limitMs = defaultSweepLimitMs): Promise<boolean> {
   const freeStates = await Promise.all(baseIds.map((baseId) => waitUntilFree(baseId, limitMs)));
   return freeStates.every((isFree) => isFree);
 }
@@ -257,23 +257,23 @@ function lockedBaseIds(runDir: string): number[] {
 
 /** Writes a temporary file and links it, so that the lock is always complete. */
 function writeLock(lock: string): boolean {
-  const draft = `${lock}.${process.pid}`;
+  const temporaryFile = `${lock}.${process.pid}`;
   const owner: Owner = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' };
   try {
     // In a configured run directory, other users may have created a link with this name: remove it, never follow it.
-    removeQuietly(draft);
-    writeFileSync(draft, JSON.stringify(owner), { flag: 'wx' });
-    return tryLink(draft, lock);
+    removeQuietly(temporaryFile);
+    writeFileSync(temporaryFile, JSON.stringify(owner), { flag: 'wx' });
+    return tryLink(temporaryFile, lock);
   } catch (error) {
     throw unwritableError(dirname(lock), error, '--runDir');
   } finally {
-    removeQuietly(draft);
+    removeQuietly(temporaryFile);
   }
 }
 
-function tryLink(draft: string, lock: string): boolean {
+function tryLink(temporaryFile: string, lock: string): boolean {
   try {
-    linkSync(draft, lock);
+    linkSync(temporaryFile, lock);
     return true;
   } catch (error) {
     if (isSystemError(error, 'EEXIST')) return false;

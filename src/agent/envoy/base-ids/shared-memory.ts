@@ -44,7 +44,7 @@ const sharedMemoryFile = (baseId: number, directory: string): string =>
 export function repairSharedMemory(environment: RepairEnvironment) {
   return fromPromise<void, { baseId: number }>(async ({ input }) => {
     await requireKnownLayout(environment.binary);
-    clearInitializing(sharedMemoryFile(input.baseId, environment.sharedMemoryDir ?? sharedMemoryDirDefault));
+    clearInitializingFlag(sharedMemoryFile(input.baseId, environment.sharedMemoryDir ?? sharedMemoryDirDefault));
   });
 }
 
@@ -63,7 +63,7 @@ async function requireKnownLayout(binary: string): Promise<void> {
   }
 }
 
-function clearInitializing(file: string): void {
+function clearInitializingFlag(file: string): void {
   const fd = openSync(file, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const { size } = fstatSync(fd);

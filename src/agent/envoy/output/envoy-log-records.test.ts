@@ -20,7 +20,7 @@ function recording(): {
       now = ms;
     },
     take: (...lines) => {
-      for (const text of lines) records.take({ level: 'info', text });
+      for (const text of lines) records.record({ level: 'info', text });
     },
     end: () => records.end(),
     texts,
@@ -31,7 +31,7 @@ const createLines = (count: number): string[] => Array.from({ length: count }, (
 
 test('records a line with its level and component', () => {
   const recordedLines: EnvoyLogLine[] = [];
-  new EnvoyLogRecords((line) => recordedLines.push(line)).take({ level: 'warn', component: 'config', text: 'a' });
+  new EnvoyLogRecords((line) => recordedLines.push(line)).record({ level: 'warn', component: 'config', text: 'a' });
   expect(recordedLines).toEqual([{ level: 'warn', component: 'config', text: 'a' }]);
 });
 
@@ -87,12 +87,12 @@ test('continues recording after an incomplete private key or one in a single lin
   const recordedTexts: string[] = [];
   const records = new EnvoyLogRecords(({ text }) => recordedTexts.push(text));
   const main = { level: 'info', component: 'main' } as const;
-  records.take({ ...main, text: '-----BEGIN PRIVATE KEY-----' });
-  records.take({ level: 'info', text: 'MHcCAQEEIBkg' });
-  records.take({ ...main, text: 'started' });
-  records.take({ level: 'info', text: 'a list' });
-  records.take({ ...main, text: '"-----BEGIN PRIVATE KEY-----\\nMHc\\n-----END PRIVATE KEY-----\\n"' });
-  records.take({ level: 'info', text: 'another list' });
+  records.record({ ...main, text: '-----BEGIN PRIVATE KEY-----' });
+  records.record({ level: 'info', text: 'MHcCAQEEIBkg' });
+  records.record({ ...main, text: 'started' });
+  records.record({ level: 'info', text: 'a list' });
+  records.record({ ...main, text: '"-----BEGIN PRIVATE KEY-----\\nMHc\\n-----END PRIVATE KEY-----\\n"' });
+  records.record({ level: 'info', text: 'another list' });
   expect(recordedTexts.filter((text) => !text.includes('BEGIN'))).toEqual(['started', 'a list', 'another list']);
 });
 

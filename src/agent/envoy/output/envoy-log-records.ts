@@ -1,17 +1,17 @@
 import type { EnvoyLogLine } from './envoy-log.ts';
 
 const linesPerSecond = 100;
-const burst = 200;
+const burstSize = 200;
 const maxTextLength = 16 * 1024;
 
 /** Limits Envoy's log lines in the trace to 100 per second after a burst of 200. Records the number of omitted lines at most once per second. */
 export class EnvoyLogRecords {
   readonly #record: (line: EnvoyLogLine) => void;
   readonly #now: () => number;
-  #allowance = burst;
+  #allowance = burstSize;
   #lastTakenAt: number;
   #omittedCount = 0;
-  #omittedSince = 0;
+  #omittedSinceMs = 0;
   /** Whether the last line was inside a private key, whose lines cannot be recognized one by one. */
   #isWritingKey = false;
 
@@ -22,17 +22,17 @@ export class EnvoyLogRecords {
     this.#lastTakenAt = now();
   }
 
-  take({ text, ...lineFields }: EnvoyLogLine): void {
-    const now = this.#now();
+  record({ text, ...lineFields }: EnvoyLogLine): void {
+    const nowMs = this.#now();
     if (this.#isKeyLine(lineFields.component, text)) return;
-    this.#allowance = Math.min(burst, this.#allowance + ((now - this.#lastTakenAt) * linesPerSecond) / 1_000);
-    this.#lastTakenAt = now;
+    this.#allowance = Math.min(burstSize, this.#allowance + ((nowMs - this.#lastTakenAt) * linesPerSecond) / 1_000);
+    this.#lastTakenAt = nowMs;
     if (this.#allowance < 1) {
-      if (this.#omittedCount++ === 0) this.#omittedSince = now;
+      if (this.#omittedCount++ === 0) this.#omittedSinceMs = nowMs;
       return;
     }
     this.#allowance--;
-    if (this.#omittedCount > 0 && now - this.#omittedSince >= 1_000) this.#recordOmitted();
+    if (this.#omittedCount > 0 && nowMs - this.#omittedSinceMs >= 1_000) this.#recordOmitted();
     this.#record({ ...lineFields, text: shortened(text) });
   }
 
@@ -48,8 +48,8 @@ export class EnvoyLogRecords {
   /** Only lines without a prefix continue a message. */
   #isKeyLine(component: string | undefined, text: string): boolean {
     const isContinued = this.#isWritingKey && component === undefined;
-    const isBegun = text.lastIndexOf('-----BEGIN ') > text.lastIndexOf('-----END ') && keyBegin.test(text);
-    this.#isWritingKey = isBegun || (isContinued && !text.includes('-----END '));
+    const isInsideKey = text.lastIndexOf('-----BEGIN ') > text.lastIndexOf('-----END ') && keyBegin.test(text);
+    this.#isWritingKey = isInsideKey || (isContinued && !text.includes('-----END '));
     return isContinued;
   }
 }

@@ -1,15 +1,15 @@
 import type { Logger } from '../../../runtime/output/log.ts';
 
-type Level = 'debug' | 'info' | 'warn' | 'error';
+type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 export interface EnvoyLogLine {
-  readonly level: Level;
+  readonly level: LogLevel;
   readonly component?: string;
   readonly text: string;
 }
 
 /** A Map, because keys can come from a request through an access log. */
-const levels: ReadonlyMap<string, Level> = new Map([
+const levels: ReadonlyMap<string, LogLevel> = new Map([
   ['trace', 'debug'],
   ['debug', 'debug'],
   ['info', 'info'],
@@ -58,9 +58,9 @@ export class EnvoyOutput {
   readonly #run: EnvoyOutputOptions['run'];
   readonly #onLine: (line: EnvoyLogLine) => void;
   readonly #now: () => number;
-  #level: Level = 'info';
+  #level: LogLevel = 'info';
   #lastReason: { text: string; weight: number; at: number } | undefined;
-  #refusedByParent = false;
+  #isRefusedByParent = false;
 
   constructor(log: Logger, { run, onLine = () => {}, now = Date.now }: EnvoyOutputOptions = {}) {
     this.#log = log;
@@ -71,7 +71,7 @@ export class EnvoyOutput {
 
   /** Envoy did not attach because its parent refused it (docs/hot-restart-reference.md, fact 1). */
   get refusedByParent(): boolean {
-    return this.#refusedByParent;
+    return this.#isRefusedByParent;
   }
 
   /** Returns the most significant recent message; empty without one. */
@@ -88,10 +88,10 @@ export class EnvoyOutput {
     const entry: EnvoyLogLine = parsedLine ?? { level: this.#level, text: line };
     const { level, component, text } = entry;
     this.#level = level;
-    this.#refusedByParent ||= text.includes(parentRefusal);
-    const isEndOfError = parsedLine === undefined && level === 'error' && endOfError.test(text);
-    if (isEndOfError) this.#rememberReason(text.replace(endOfError, ''), weightOf(level, text, false));
-    else this.#rememberReason(text, weightOf(level, text, parsedLine === undefined));
+    this.#isRefusedByParent ||= text.includes(parentRefusal);
+    const isErrorEnd = parsedLine === undefined && level === 'error' && endOfError.test(text);
+    if (isErrorEnd) this.#updateReason(text.replace(endOfError, ''), weightOf(level, text, false));
+    else this.#updateReason(text, weightOf(level, text, parsedLine === undefined));
     this.#onLine(entry);
     this.#log.relay('envoy.output', logLevelOf(entry), text, {
       epoch: this.#run?.epoch,
@@ -100,7 +100,7 @@ export class EnvoyOutput {
     });
   }
 
-  #rememberReason(text: string, weight: number): void {
+  #updateReason(text: string, weight: number): void {
     const nowMs = this.#now();
     const lastWeight =
       this.#lastReason === undefined || nowMs - this.#lastReason.at > maxReasonAgeMs ? 0 : this.#lastReason.weight;
@@ -108,14 +108,14 @@ export class EnvoyOutput {
   }
 }
 
-function logLevelOf({ level, text }: EnvoyLogLine): Level {
+function logLevelOf({ level, text }: EnvoyLogLine): LogLevel {
   if (level !== 'warn') return level;
   if (loggedByAgent.test(text)) return 'debug';
   return expectedWarnings.some((line) => line.test(text)) ? 'info' : level;
 }
 
 /** Returns 2 for an error, 1 for its continuation or a caught signal, 0 for start-up banner, info, warnings and stack frames. */
-function weightOf(level: Level, text: string, hasNoPrefix: boolean): number {
+function weightOf(level: LogLevel, text: string, hasNoPrefix: boolean): number {
   if (/^\s|^#\d+:|^Backtrace |^Envoy version:|^Address mapping:/.test(text)) return 0;
   if (hasNoPrefix || caughtSignal.test(text)) return 1;
   return level === 'error' ? 2 : 0;

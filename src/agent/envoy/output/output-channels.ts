@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { isSystemError } from '../../../runtime/errors.ts';
 import { isStandardOutputFile } from '../../../runtime/output/outlet.ts';
-import { inScratchFolder, type ScratchParent } from '../scratch-folder.ts';
+import { type ScratchParent, withScratchFolder } from '../scratch-folder.ts';
 
 /** File descriptor that the child inherits. execa accepts any, but its types list only these. */
 export type FileDescriptor = 3 | 4 | 5 | 6 | 7 | 8 | 9;
@@ -37,11 +37,11 @@ export function openOutputChannels(
   scratch: readonly ScratchParent[],
   isOutputFile = isStandardOutputFile(),
 ): OutputChannels {
-  const inherited = isOutputFile ? inheritedOutput : undefined;
-  const pipes = namedPipes(scratch, inherited === undefined ? 2 : 1);
+  const inheritedChannel = isOutputFile ? inheritedOutput : undefined;
+  const pipes = namedPipes(scratch, inheritedChannel === undefined ? 2 : 1);
   return {
     stderr: pipes[0] ?? nodePipe,
-    stdout: inherited ?? pipes[1] ?? (canBeOpened('/dev/stdout') ? inheritedOutput : nodePipe),
+    stdout: inheritedChannel ?? pipes[1] ?? (canOpenForWriting('/dev/stdout') ? inheritedOutput : nodePipe),
     release: () => release(pipes),
   };
 }
@@ -70,9 +70,14 @@ export function openDetachedChannels(
   isOutputFile = isStandardOutputFile(),
 ): DetachedChannels | undefined {
   const pipes = namedPipes(scratch, isOutputFile ? 2 : 3);
-  const [stderr, life, stdout] = pipes;
-  if (stderr === undefined || life === undefined) return undefined;
-  return { stdout: stdout ?? { ...inheritedOutput, readEnd: undefined }, stderr, life, release: () => release(pipes) };
+  const [stderr, livenessPipe, stdout] = pipes;
+  if (stderr === undefined || livenessPipe === undefined) return undefined;
+  return {
+    stdout: stdout ?? { ...inheritedOutput, readEnd: undefined },
+    stderr,
+    life: livenessPipe,
+    release: () => release(pipes),
+  };
 }
 
 const inheritedOutput: OutputChannel = { childEnd: 'inherit', stream: undefined };
@@ -82,7 +87,7 @@ function release(pipes: readonly NamedPipe[]): void {
   for (const { childEnd } of pipes) closeSync(childEnd);
 }
 
-function canBeOpened(path: string): boolean {
+function canOpenForWriting(path: string): boolean {
   try {
     closeSync(openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_NONBLOCK));
     return true;
@@ -99,7 +104,7 @@ export interface NamedPipe extends OutputChannel {
 
 /** The names are removed before other processes can open the pipes. */
 function namedPipes(scratch: readonly ScratchParent[], count: number): NamedPipe[] {
-  return inScratchFolder(scratch, (folder) => {
+  return withScratchFolder(scratch, (folder) => {
     const paths = Array.from({ length: count }, (_, index) => join(folder, String(index)));
     const { error, status, stderr } = spawnSync('mkfifo', ['-m', '600', ...paths], { encoding: 'utf8' });
     if (error !== undefined && isSystemError(error, 'ENOENT')) return [];

@@ -19,26 +19,26 @@ export function readLineChunks(
   onLines: (lines: Buffer) => Promise<void> | undefined,
 ): Promise<void> {
   if (stream === null) return Promise.resolve();
-  let incomplete: Buffer = Buffer.alloc(0);
-  const passOn = (bytes: Buffer): void => {
+  let incompleteLine: Buffer = Buffer.alloc(0);
+  const forwardLines = (bytes: Buffer): void => {
     if (bytes.length === 0) return;
-    const relief = onLines(bytes.at(-1) === lineEnd ? bytes : Buffer.concat([bytes, Buffer.from('\n')]));
-    if (relief === undefined) return;
+    const readyToContinue = onLines(bytes.at(-1) === lineEnd ? bytes : Buffer.concat([bytes, Buffer.from('\n')]));
+    if (readyToContinue === undefined) return;
     stream.pause();
     const resume = (): unknown => stream.resume();
     // Also after an error, because Envoy blocks on a full pipe.
-    relief.then(resume, resume);
+    readyToContinue.then(resume, resume);
   };
   stream.on('data', (chunk: Buffer) => {
-    const bytes = incomplete.length === 0 ? chunk : Buffer.concat([incomplete, chunk]);
-    const end = bytes.lastIndexOf(lineEnd) + 1;
-    const isTooLong = bytes.length - end > maxLineBytes;
-    passOn(isTooLong ? bytes : bytes.subarray(0, end));
-    incomplete = isTooLong ? Buffer.alloc(0) : bytes.subarray(end);
+    const bytes = incompleteLine.length === 0 ? chunk : Buffer.concat([incompleteLine, chunk]);
+    const endIndex = bytes.lastIndexOf(lineEnd) + 1;
+    const isTooLong = bytes.length - endIndex > maxLineBytes;
+    forwardLines(isTooLong ? bytes : bytes.subarray(0, endIndex));
+    incompleteLine = isTooLong ? Buffer.alloc(0) : bytes.subarray(endIndex);
   });
   return new Promise((resolve) => {
     stream.once('close', () => {
-      passOn(incomplete);
+      forwardLines(incompleteLine);
       resolve();
     });
     // The exit that breaks the pipe is reported separately.

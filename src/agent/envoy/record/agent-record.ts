@@ -12,9 +12,9 @@ import { ensureRunDir, requireOwnDirectory } from '../../../runtime/files/run-di
 import { hostMs } from '../../../runtime/host-clock.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import { startTimeOf } from '../base-ids/base-ids.ts';
-import { envoyIn, killDetached, withdrawStart } from '../detached-envoy.ts';
+import { killDetached, readEnvoyIdentity, withdrawStart } from '../detached-envoy.ts';
 import { type DescribedBinary, type EnvoyBinaries, firstBinary } from '../envoy-binaries.ts';
-import { readTextQuietly, removeQuietly } from '../quiet-files.ts';
+import { readTextOrEmpty, removeQuietly } from '../quiet-files.ts';
 import { unwritableError } from '../scratch-folder.ts';
 import type { EpochId } from '../serving-envoy.ts';
 import { containerIdentity, OtherRecords } from './other-records.ts';
@@ -58,12 +58,12 @@ export class AgentRecord {
   readonly #otherRecords: OtherRecords;
   #sources: RecordSources | undefined;
   #baseIds: readonly number[] = [];
-  #knowledge: PersistedState | undefined;
-  #since: Record<string, number> = {};
+  #persistedState: PersistedState | undefined;
+  #phaseStarts: Record<string, number> = {};
   #processes: readonly RecordedProcess[] = [];
   #startCount = 0;
   #writtenText = '';
-  #current: RecordContent | undefined;
+  #currentContent: RecordContent | undefined;
 
   constructor(runDir: string) {
     ensureRunDir(runDir);
@@ -88,14 +88,14 @@ export class AgentRecord {
   }
 
   get baseIds(): readonly number[] | undefined {
-    return (parseRecord(this.#text) ?? this.#current)?.baseIds;
+    return (parseRecord(this.#text) ?? this.#currentContent)?.baseIds;
   }
 
   /** @throws Error if the file cannot be written or has other content */
-  requireWritten(): void {
+  throwIfWriteFailed(): void {
     this.#writtenText = '';
     this.#write();
-    if (this.#current === undefined || this.#text !== this.#writtenText)
+    if (this.#currentContent === undefined || this.#text !== this.#writtenText)
       throw new Error('state record not written: check the disk and the permissions of the run directory');
   }
 
@@ -106,14 +106,14 @@ export class AgentRecord {
   /** Kills the Envoys and returns `undefined` if the state is unusable. */
   async read(): Promise<FoundRecord | undefined> {
     // If no agent took over after a hand-over, the record of this agent is valid, even if the file could not be written.
-    const storedRecord = parseRecord(this.#text) ?? this.#current;
+    const storedRecord = parseRecord(this.#text) ?? this.#currentContent;
     const adoption = storedRecord && (await this.#adoptionOf(storedRecord));
     if (storedRecord === undefined || adoption === undefined) {
       this.endAll();
       return undefined;
     }
     this.#processes = storedRecord.processes;
-    this.#since = { ...storedRecord.since };
+    this.#phaseStarts = { ...storedRecord.since };
     this.#baseIds = storedRecord.baseIds;
     const { baseIds, binaries } = storedRecord;
     return { baseIds, binaries, adoption, pidOf: (run) => this.#pidOf(run) };
@@ -125,18 +125,18 @@ export class AgentRecord {
   }
 
   recordState(knowledge: PersistedState): void {
-    const previous = this.#knowledge;
-    this.#knowledge = knowledge;
+    const previous = this.#persistedState;
+    this.#persistedState = knowledge;
     const phases = new Map(previous?.epochs.map(({ name, phase }) => [name, phase]));
     const isUnchanged = ({ name, phase }: EpochRecord): boolean => previous === undefined || phases.get(name) === phase;
     // A parent's shutdown time restarts when a new child is live in place of a failed one.
-    const newlyLive = knowledge.epochs.filter((epoch) => epoch.phase === 'live' && !isUnchanged(epoch));
+    const newlyLiveEpochs = knowledge.epochs.filter((epoch) => epoch.phase === 'live' && !isUnchanged(epoch));
     const isSuperseded = ({ phase, baseId, epoch }: EpochRecord): boolean =>
-      phase === 'leaving' && newlyLive.some((child) => child.baseId === baseId && child.epoch === epoch + 1);
-    this.#since = Object.fromEntries(
+      phase === 'leaving' && newlyLiveEpochs.some((child) => child.baseId === baseId && child.epoch === epoch + 1);
+    this.#phaseStarts = Object.fromEntries(
       knowledge.epochs.map((epoch) => {
         const isContinued = isUnchanged(epoch) && !isSuperseded(epoch);
-        return [epoch.name, (isContinued ? this.#since[epoch.name] : undefined) ?? hostMs()];
+        return [epoch.name, (isContinued ? this.#phaseStarts[epoch.name] : undefined) ?? hostMs()];
       }),
     );
     this.#write();
@@ -165,13 +165,13 @@ export class AgentRecord {
   }
 
   endAll(): number[] {
-    const killed = this.#folders().flatMap((folder) => killDetached(join(this.#directory, folder)));
+    const killedPids = this.#folders().flatMap((folder) => killDetached(join(this.#directory, folder)));
     this.#processes = [];
-    this.#knowledge = undefined;
-    this.#current = undefined;
+    this.#persistedState = undefined;
+    this.#currentContent = undefined;
     this.#writtenText = '';
     removeQuietly(this.#file);
-    return killed;
+    return killedPids;
   }
 
   close(): void {
@@ -186,7 +186,7 @@ export class AgentRecord {
   }
 
   get #text(): string {
-    const text = readTextQuietly(this.#file);
+    const text = readTextOrEmpty(this.#file);
     return text.length > maxRecordBytes ? '' : text;
   }
 
@@ -196,7 +196,7 @@ export class AgentRecord {
 
   #pidOf(run: EpochId): number | undefined {
     const folder = this.folderOf(run);
-    return folder === undefined ? undefined : envoyIn(folder)?.pid;
+    return folder === undefined ? undefined : readEnvoyIdentity(folder)?.pid;
   }
 
   async #adoptionOf({ knowledge, since, processes }: RecordContent): Promise<Adoption | undefined> {
@@ -236,7 +236,7 @@ export class AgentRecord {
   async #hasStarted(name: string): Promise<boolean> {
     const folder = join(this.#directory, name);
     const deadline = performance.now() + startLimitMs;
-    while (envoyIn(folder) === undefined) {
+    while (readEnvoyIdentity(folder) === undefined) {
       if (withdrawStart(folder) || performance.now() > deadline) return false;
       await sleep(startPollMs);
     }
@@ -245,19 +245,19 @@ export class AgentRecord {
 
   /** If the write fails, only a later adoption is affected. */
   #write(): void {
-    if (this.#sources === undefined || this.#knowledge === undefined) return;
+    if (this.#sources === undefined || this.#persistedState === undefined) return;
     const livingFolders = new Set(this.#folders());
-    const latest = this.#processes.at(-1);
+    const latestProcess = this.#processes.at(-1);
     const record: RecordContent = {
       format: recordFormat,
       baseIds: this.#baseIds,
-      knowledge: this.#knowledge,
-      since: this.#since,
-      processes: this.#processes.filter((process) => livingFolders.has(process.folder) || process === latest),
+      knowledge: this.#persistedState,
+      since: this.#phaseStarts,
+      processes: this.#processes.filter((process) => livingFolders.has(process.folder) || process === latestProcess),
       binaries: this.#sources.binaries.describe(),
     };
     const text = JSON.stringify(record);
-    this.#current = record;
+    this.#currentContent = record;
     if (text === this.#writtenText) return;
     try {
       replaceFileSync(this.#file, text);

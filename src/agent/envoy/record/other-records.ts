@@ -22,7 +22,7 @@ function pidNamespace(): string {
 export class OtherRecords {
   /** Records of unknown owners: of another host, or from before a restart of this one. */
   readonly unknownOwners: readonly string[];
-  readonly #secondCheck: NodeJS.Timeout;
+  readonly #secondCheckTimer: NodeJS.Timeout;
 
   constructor(runDir: string, ownDirectory: string, delayMs = secondCheckMs) {
     const directories = namesIn(runDir)
@@ -35,17 +35,17 @@ export class OtherRecords {
     const owners = directories
       .filter((directory) => !isFromEarlierNamespace(directory))
       .map((directory): [string, OwnerState] => [directory, ownerStateOf(directory)]);
-    const withState = (state: OwnerState): string[] =>
+    const directoriesInState = (state: OwnerState): string[] =>
       owners.flatMap(([directory, owner]) => (owner === state ? [directory] : []));
-    this.unknownOwners = withState('unknown');
-    const exitedState = withState('exited');
-    this.#secondCheck = setTimeout(() => {
-      for (const directory of exitedState) if (ownerStateOf(directory) === 'exited') removeQuietly(directory);
+    this.unknownOwners = directoriesInState('unknown');
+    const exitedDirectories = directoriesInState('exited');
+    this.#secondCheckTimer = setTimeout(() => {
+      for (const directory of exitedDirectories) if (ownerStateOf(directory) === 'exited') removeQuietly(directory);
     }, delayMs).unref();
   }
 
   stop(): void {
-    clearTimeout(this.#secondCheck);
+    clearTimeout(this.#secondCheckTimer);
   }
 }
 

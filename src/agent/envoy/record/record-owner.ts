@@ -6,12 +6,12 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isSystemError } from '../../../runtime/errors.ts';
-import { readTextQuietly } from '../quiet-files.ts';
+import { readTextOrEmpty } from '../quiet-files.ts';
 
 export type OwnerState = 'alive' | 'exited' | 'unknown';
 
-const pipeIn = (directory: string): string => join(directory, 'living');
-const bootIn = (directory: string): string => join(directory, 'boot');
+const pipePathOf = (directory: string): string => join(directory, 'living');
+const bootPathOf = (directory: string): string => join(directory, 'boot');
 
 /** Returns an empty text if the kernel's boot ID is unavailable. */
 function bootId(): string {
@@ -23,17 +23,17 @@ function bootId(): string {
 }
 
 export const isFromCurrentBoot = (directory: string): boolean =>
-  bootId() !== '' && readTextQuietly(bootIn(directory)) === bootId();
+  bootId() !== '' && readTextOrEmpty(bootPathOf(directory)) === bootId();
 
 /**
  * The container counts as alive until this file is closed, also by processes that inherit it. `undefined` if the file system has no named pipes or
  * the host no `mkfifo`.
  */
 export function markAlive(directory: string): number | undefined {
-  const path = pipeIn(directory);
+  const path = pipePathOf(directory);
   try {
     if (!existsSync(path)) {
-      writeFileSync(bootIn(directory), bootId(), { mode: 0o600 });
+      writeFileSync(bootPathOf(directory), bootId(), { mode: 0o600 });
       spawnSync('mkfifo', ['-m', '600', path]);
     }
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -45,7 +45,7 @@ export function markAlive(directory: string): number | undefined {
 export function ownerStateOf(directory: string): OwnerState {
   if (!isFromCurrentBoot(directory)) return 'unknown';
   try {
-    closeSync(openSync(pipeIn(directory), constants.O_WRONLY | constants.O_NONBLOCK));
+    closeSync(openSync(pipePathOf(directory), constants.O_WRONLY | constants.O_NONBLOCK));
     return 'alive';
   } catch (error) {
     return isSystemError(error, 'ENXIO') ? 'exited' : 'unknown';

@@ -14,7 +14,7 @@ test('returns the last stored data to the next agent, from a file that only its 
   const path = folder();
   const stored = new StoredFiles(path);
   for (const content of ['one', 'two', 'three']) stored.store('name-table', Buffer.from(content));
-  await stored.settled();
+  await stored.waitUntilSettled();
   expect(String(new StoredFiles(path).read('name-table'))).toBe('three');
   expect(readdirSync(path)).toEqual(['name-table']);
   expect(statSync(join(path, 'name-table')).mode & 0o777).toBe(0o600);
@@ -24,9 +24,9 @@ test('removes the outdated file if writing fails', async () => {
   const path = folder();
   const stored = new StoredFiles(path);
   stored.store('name-table', Buffer.from('one'));
-  await stored.settled();
+  await stored.waitUntilSettled();
   mkdirSync(join(path, 'name-table.new'));
   stored.store('name-table', Buffer.from('two'));
-  await stored.settled();
+  await stored.waitUntilSettled();
   expect(stored.read('name-table')).toBeUndefined();
 });

@@ -11,7 +11,7 @@ export type StoredName = 'name-table' | 'trust-bundle' | 'bootstrap-patches';
 
 export class StoredFiles {
   readonly #directory: string;
-  readonly #pending = new Map<StoredName, Uint8Array>();
+  readonly #pendingWrites = new Map<StoredName, Uint8Array>();
   #pendingWrite: Promise<void> | undefined;
 
   constructor(directory: string) {
@@ -28,19 +28,19 @@ export class StoredFiles {
 
   /** Never throws. */
   store(name: StoredName, bytes: Uint8Array): void {
-    this.#pending.set(name, bytes);
+    this.#pendingWrites.set(name, bytes);
     this.#pendingWrite ??= this.#write().finally(() => {
       this.#pendingWrite = undefined;
     });
   }
 
-  async settled(): Promise<void> {
+  async waitUntilSettled(): Promise<void> {
     await this.#pendingWrite;
   }
 
   async #write(): Promise<void> {
-    for (let next = this.#next(); next !== undefined; next = this.#next()) {
-      const [name, bytes] = next;
+    for (let nextWrite = this.#takeNextWrite(); nextWrite !== undefined; nextWrite = this.#takeNextWrite()) {
+      const [name, bytes] = nextWrite;
       const file = this.#fileOf(name);
       try {
         await replaceFile(file, bytes);
@@ -50,10 +50,10 @@ export class StoredFiles {
     }
   }
 
-  #next(): [StoredName, Uint8Array] | undefined {
-    const [first] = this.#pending;
-    if (first !== undefined) this.#pending.delete(first[0]);
-    return first;
+  #takeNextWrite(): [StoredName, Uint8Array] | undefined {
+    const [firstWrite] = this.#pendingWrites;
+    if (firstWrite !== undefined) this.#pendingWrites.delete(firstWrite[0]);
+    return firstWrite;
   }
 
   #fileOf(name: StoredName): string {

@@ -31,7 +31,7 @@ const endPollMs = 5;
 /** Interval of checks that the socket's name exists, without which no agent can connect. */
 const checkMs = 10_000;
 
-const socketIn = (directory: string): string => join(directory, 'succession');
+const socketPathOf = (directory: string): string => join(directory, 'succession');
 
 /** Closes a socket that sends more than 512 bytes without a line end. */
 function readLines(socket: Socket, onLine: (line: string) => void): void {
@@ -73,7 +73,7 @@ function parseJson(text: string): unknown {
 export class SuccessionServer {
   readonly #directory: string;
   readonly #onRefused: () => void;
-  #links = 0;
+  #linkCount = 0;
   newerAgent: ProcessIdentity | undefined;
 
   constructor(directory: string, onRefused: () => void) {
@@ -93,7 +93,7 @@ export class SuccessionServer {
   }
 
   readonly link = fromCallback<LinkOrder, undefined>(({ sendBack, receive }) => {
-    let current: Socket | undefined;
+    let currentSocket: Socket | undefined;
     let isOpen = true;
     const report = (event: LinkReport): void => {
       if (isOpen) sendBack(event);
@@ -102,17 +102,17 @@ export class SuccessionServer {
       socket.end(`refused ${reason.replaceAll('\n', ' ')}\n`);
     };
     const handleLine = (socket: Socket, line: string): void => {
-      if (socket === current) {
+      if (socket === currentSocket) {
         if (line === 'hold') report({ type: 'successor.confirmed' });
         return;
       }
       const newerAgent =
-        current === undefined ? readyAgentIn(line) : { refused: 'another agent is already taking over' };
+        currentSocket === undefined ? readyAgentIn(line) : { refused: 'another agent is already taking over' };
       if ('refused' in newerAgent) {
         refuse(socket, newerAgent.refused);
         return;
       }
-      current = socket;
+      currentSocket = socket;
       this.newerAgent = newerAgent;
       socket.setTimeout(0);
       report({ type: 'successor.ready', pid: newerAgent.pid });
@@ -122,8 +122,8 @@ export class SuccessionServer {
       socket.setTimeout(readyLimitMs, () => socket.destroy());
       readLines(socket, (line) => handleLine(socket, line));
       socket.once('close', () => {
-        if (socket !== current) return;
-        current = undefined;
+        if (socket !== currentSocket) return;
+        currentSocket = undefined;
         report({ type: 'successor.lost', reason: 'connection closed' });
       });
     });
@@ -131,32 +131,32 @@ export class SuccessionServer {
     const reportFailure = (reason: string): void => report({ type: 'link.failed', reason });
     this.#listen(server).catch((error) => reportFailure(messageOf(error)));
     const checkTimer = setInterval(() => {
-      if (current === undefined && server.listening && !isSocket(socketIn(this.#directory)))
+      if (currentSocket === undefined && server.listening && !isSocket(socketPathOf(this.#directory)))
         reportFailure('hand-over socket was removed');
     }, checkMs).unref();
     receive((order) => {
       if (order.type === 'successor.grant') {
-        current?.write('granted\n');
+        currentSocket?.write('granted\n');
         return;
       }
       this.#onRefused();
-      const socket = current;
-      current = undefined;
+      const socket = currentSocket;
+      currentSocket = undefined;
       if (socket !== undefined) refuse(socket, order.reason);
     });
     return () => {
       isOpen = false;
       clearInterval(checkTimer);
       server.close();
-      current?.destroy();
+      currentSocket?.destroy();
     };
   });
 
   /** Replaces the socket of an older agent, which keeps its established connection. */
   async #listen(server: Server): Promise<void> {
-    const path = socketIn(this.#directory);
+    const path = socketPathOf(this.#directory);
     // A closed server removes the name that it was bound to. Because the name is unique, it does not remove the next server's socket.
-    const ownPath = `${path}.${process.pid}.${this.#links++}`;
+    const ownPath = `${path}.${process.pid}.${this.#linkCount++}`;
     // An earlier process with this PID may have left the socket.
     rmSync(ownPath, { recursive: true, force: true });
     await new Promise<void>((resolve, reject) => {
@@ -184,11 +184,11 @@ export function successorLink(directory: string, onConfirmed: () => void) {
     const report = (event: PredecessorReport): void => {
       if (isOpen) sendBack(event);
     };
-    const socket = connect(socketIn(directory));
-    const dialLimit = setTimeout(() => socket.destroy(), dialLimitMs);
+    const socket = connect(socketPathOf(directory));
+    const dialTimer = setTimeout(() => socket.destroy(), dialLimitMs);
     socket.on('error', () => socket.destroy());
     socket.once('connect', () => {
-      clearTimeout(dialLimit);
+      clearTimeout(dialTimer);
       const { pid } = process;
       socket.write(`ready ${JSON.stringify({ pid, startTime: startTimeOf(pid), format: recordFormat })}\n`);
     });
@@ -198,7 +198,7 @@ export function successorLink(directory: string, onConfirmed: () => void) {
         report({ type: 'predecessor.refused', reason: line.slice('refused '.length) });
     });
     socket.once('close', () => {
-      clearTimeout(dialLimit);
+      clearTimeout(dialTimer);
       report({ type: 'predecessor.lost', reason: 'connection closed' });
     });
     receive(() => {

@@ -54,12 +54,13 @@ export function parseManifest(text: string): Manifest {
   if (!isObject(value)) throw new Error('manifest must be a JSON object');
   const { layers, manifests } = value;
   if (layers !== undefined && manifests !== undefined) throw new Error('manifest must not have layers and manifests');
-  if (Array.isArray(manifests)) return { kind: 'index', manifests: bounded(manifests, 'manifests').map(indexEntry) };
-  if (Array.isArray(layers)) return { kind: 'image', layers: bounded(layers, 'layers').map(layerOf) };
+  if (Array.isArray(manifests))
+    return { kind: 'index', manifests: requireBoundedList(manifests, 'manifests').map(indexEntry) };
+  if (Array.isArray(layers)) return { kind: 'image', layers: requireBoundedList(layers, 'layers').map(layerOf) };
   throw new Error('manifest must have layers or manifests');
 }
 
-function bounded(list: readonly unknown[], name: string): readonly unknown[] {
+function requireBoundedList(list: readonly unknown[], name: string): readonly unknown[] {
   if (list.length > maxEntries) throw new Error(`manifest must have at most ${maxEntries} ${name}`);
   return list;
 }
@@ -67,7 +68,11 @@ function bounded(list: readonly unknown[], name: string): readonly unknown[] {
 function indexEntry(value: unknown, index: number): IndexEntry {
   const { digest, platform } = isObject(value) ? value : {};
   const { os, architecture } = isObject(platform) ? platform : {};
-  return { digest: digestOf(digest, `manifests[${index}]`), os: textOr(os), architecture: textOr(architecture) };
+  return {
+    digest: digestOf(digest, `manifests[${index}]`),
+    os: textOrEmpty(os),
+    architecture: textOrEmpty(architecture),
+  };
 }
 
 function layerOf(value: unknown, index: number): ImageLayer {
@@ -75,7 +80,7 @@ function layerOf(value: unknown, index: number): ImageLayer {
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
     throw new Error(`layers[${index}].size must be an integer >= 0`);
   }
-  return { mediaType: textOr(mediaType), digest: digestOf(digest, `layers[${index}]`), size };
+  return { mediaType: textOrEmpty(mediaType), digest: digestOf(digest, `layers[${index}]`), size };
 }
 
 function digestOf(value: unknown, fieldPath: string): string {
@@ -83,7 +88,7 @@ function digestOf(value: unknown, fieldPath: string): string {
   throw new Error(`${fieldPath}.digest must be sha256: and 64 hexadecimal digits`);
 }
 
-function textOr(value: unknown): string {
+function textOrEmpty(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 

@@ -27,11 +27,11 @@ export function parseImageUrl(url: string): ImageReference {
   if (name.length > maxNameLength) throw new Error(`image name must have at most ${maxNameLength} characters`);
   const [nameWithTag, digestText] = splitAt(name, name.indexOf('@'));
   const slash = nameWithTag.indexOf('/');
-  const first = slash < 0 ? '' : nameWithTag.slice(0, slash);
-  const hasHost = /[.:]/.test(first) || first === 'localhost';
+  const firstSegment = slash < 0 ? '' : nameWithTag.slice(0, slash);
+  const hasHost = /[.:]/.test(firstSegment) || firstSegment === 'localhost';
   const path = hasHost ? nameWithTag.slice(slash + 1) : nameWithTag;
   const [repositoryName, tag] = splitAt(path, path.lastIndexOf(':'));
-  const registry = hasHost && first !== 'docker.io' ? first.toLowerCase() : defaultRegistry;
+  const registry = hasHost && firstSegment !== 'docker.io' ? firstSegment.toLowerCase() : defaultRegistry;
   const isOfficialImage = registry === defaultRegistry && !repositoryName.includes('/');
   const repository = isOfficialImage ? `library/${repositoryName}` : repositoryName;
   if (!registryPattern.test(registry)) throw new Error(`invalid registry "${registry}" in the image name`);

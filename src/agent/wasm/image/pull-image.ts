@@ -17,7 +17,7 @@ import {
   parseManifest,
 } from './image-manifest.ts';
 import type { ImageReference } from './image-reference.ts';
-import { challengesIn } from './registry-challenge.ts';
+import { parseChallenges } from './registry-challenge.ts';
 import type { RegistryCredentials } from './registry-credentials.ts';
 import { tarFile } from './tar-file.ts';
 
@@ -84,7 +84,7 @@ export async function openImage(image: ImageReference, options: PullOptions): Pr
       digests,
       async *module() {
         const blob = new CheckedBlob(layer, await registry.blob(layer.digest));
-        const archive = format === 'tar+gzip' ? unzipped(blob) : blob;
+        const archive = format === 'tar+gzip' ? decompress(blob) : blob;
         yield* format === 'wasm' ? blob : tarFile(archive, moduleFile, { maxBytes: maxArchiveBytes, maxEntries });
         blob.verify();
       },
@@ -92,10 +92,10 @@ export async function openImage(image: ImageReference, options: PullOptions): Pr
   }
 }
 
-async function* unzipped(compressed: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* decompress(compressedChunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const gunzip = createGunzip();
   // The reader of `gunzip` receives an error of either stream.
-  pipeline(Readable.from(compressed, { objectMode: false }), gunzip, () => {});
+  pipeline(Readable.from(compressedChunks, { objectMode: false }), gunzip, () => {});
   try {
     for await (const chunk of gunzip) yield chunk as Uint8Array;
   } catch (error) {
@@ -174,7 +174,7 @@ class Registry {
       return await fetch(`${this.#origin}${path}`, { signal, headers });
     } catch (error) {
       const isEncrypted = this.#origin.startsWith('https:');
-      if (!allowsPlain || !isEncrypted || signal.aborted || !speaksNoTls(error)) throw error;
+      if (!allowsPlain || !isEncrypted || signal.aborted || !isPlaintextServerError(error)) throw error;
       this.#origin = `http://${this.#image.registry}`;
       return await this.#request(order);
     }
@@ -183,7 +183,7 @@ class Registry {
   /** @returns whether a retry may succeed */
   async #authenticate({ headers }: GuardedResponse): Promise<boolean> {
     const { credentials } = this.#options;
-    const challenges = challengesIn([headers['www-authenticate'] ?? ''].flat().join(', '));
+    const challenges = parseChallenges([headers['www-authenticate'] ?? ''].flat().join(', '));
     const bearer = challenges.find(({ scheme }) => scheme === 'bearer');
     if (bearer !== undefined && credentials?.bearer === undefined) {
       this.#authorization = `Bearer ${await this.#token(bearer.parameters)}`;
@@ -195,25 +195,25 @@ class Registry {
   }
 
   async #token(parameters: ReadonlyMap<string, string>): Promise<string> {
-    const realm = URL.parse(parameters.get('realm') ?? '');
-    if (realm === null) throw new Error('realm of the registry must be a URL');
-    const isPlain = realm.protocol === 'http:' && this.#origin.startsWith('http:');
-    if (realm.protocol !== 'https:' && !isPlain) throw new Error('realm of the registry must use https');
+    const realmUrl = URL.parse(parameters.get('realm') ?? '');
+    if (realmUrl === null) throw new Error('realm of the registry must be a URL');
+    const isPlainHttp = realmUrl.protocol === 'http:' && this.#origin.startsWith('http:');
+    if (realmUrl.protocol !== 'https:' && !isPlainHttp) throw new Error('realm of the registry must use https');
     const service = parameters.get('service');
-    if (service !== undefined) realm.searchParams.set('service', service);
-    realm.searchParams.set('scope', `repository:${this.#image.repository}:pull`);
+    if (service !== undefined) realmUrl.searchParams.set('service', service);
+    realmUrl.searchParams.set('scope', `repository:${this.#image.repository}:pull`);
     const { fetch, signal, credentials } = this.#options;
     const headers = credentials?.basic === undefined ? {} : { authorization: `Basic ${credentials.basic}` };
-    const { ok, status, body } = await fetch(realm.href, { signal, headers });
-    const source = `token service ${realm.origin}`;
+    const { ok, status, body } = await fetch(realmUrl.href, { signal, headers });
+    const source = `token service ${realmUrl.origin}`;
     if (!ok || body === null) throw new Error(`${source}: status must be 200, got ${status}`);
-    const token = tokenIn(await boundedText(body, maxTokenBytes));
+    const token = parseToken(await boundedText(body, maxTokenBytes));
     if (token === undefined) throw new Error(`${source}: response must have a token`);
     return token;
   }
 }
 
-function tokenIn(text: string): string | undefined {
+function parseToken(text: string): string | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -225,12 +225,14 @@ function tokenIn(text: string): string | undefined {
   return typeof tokenValue === 'string' && /^[\x21-\x7e]+$/.test(tokenValue) ? tokenValue : undefined;
 }
 
-const plainCodes: ReadonlySet<string> = new Set([
+const plaintextErrorCodes: ReadonlySet<string> = new Set([
   ...['EPROTO', 'ECONNRESET', 'ECONNREFUSED'],
   ...['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_SSL_HTTP_REQUEST'],
 ]);
 
 /** A TLS client gets these errors from a server without TLS, or at a closed port. */
-function speaksNoTls(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && plainCodes.has(error.code);
+function isPlaintextServerError(error: unknown): boolean {
+  return (
+    error instanceof Error && 'code' in error && typeof error.code === 'string' && plaintextErrorCodes.has(error.code)
+  );
 }

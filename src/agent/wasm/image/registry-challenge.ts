@@ -9,13 +9,13 @@ export interface Challenge {
 const maxHeaderLength = 8 * 1024;
 
 /** Ignores invalid parts. */
-export function challengesIn(header: string): readonly Challenge[] {
+export function parseChallenges(header: string): readonly Challenge[] {
   const challenges: { scheme: string; parameters: Map<string, string> }[] = [];
   const text = header.slice(0, maxHeaderLength);
   const parameterPattern = /[\s,]*([A-Za-z0-9!#$%&'*+.^_`|~-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/y;
   for (let match = parameterPattern.exec(text); match !== null; match = parameterPattern.exec(text)) {
-    const [, name = '', quotedValue, plain] = match;
-    const value = quotedValue === undefined ? plain : quotedValue.replaceAll(/\\(.)/g, '$1');
+    const [, name = '', quotedValue, unquotedValue] = match;
+    const value = quotedValue === undefined ? unquotedValue : quotedValue.replaceAll(/\\(.)/g, '$1');
     if (value === undefined) challenges.push({ scheme: name.toLowerCase(), parameters: new Map() });
     else challenges.at(-1)?.parameters.set(name.toLowerCase(), value);
   }

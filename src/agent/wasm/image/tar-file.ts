@@ -30,14 +30,14 @@ export async function* tarFile(
   let isFound = false;
   for (let entries = 0; ; entries++) {
     if (entries > limits.maxEntries) throw new Error(`archive has more than ${limits.maxEntries} entries`);
-    const header = await bytes.take(blockBytes);
+    const header = await bytes.read(blockBytes);
     // An archive ends with zero blocks, which some writers omit.
     if (header === undefined || header.every((byte) => byte === 0)) break;
     const { name, size, type } = { ...entryOf(header), ...overrides };
     const padding = (blockBytes - (size % blockBytes)) % blockBytes;
     if (type === 'L' || type === 'x') {
       if (size > maxHeaderBytes) throw new Error(`header of an entry is longer than ${maxHeaderBytes} bytes`);
-      const content = await bytes.take(size);
+      const content = await bytes.read(size);
       if (content === undefined) throw new Error('archive ends within an entry');
       overrides = type === 'L' ? { ...overrides, name: textOf(content) } : { ...overrides, ...paxFields(content) };
       await bytes.skip(padding);
@@ -47,7 +47,7 @@ export async function* tarFile(
     const isFile = type === '0' || type === '\0' || type === '7';
     if (!isFound && isFile && name.slice(name.lastIndexOf('/') + 1) === fileName) {
       isFound = true;
-      yield* bytes.pieces(size);
+      yield* bytes.readChunks(size);
       await bytes.skip(padding);
     } else await bytes.skip(size + padding);
   }
@@ -60,20 +60,21 @@ const typesWithoutContent: ReadonlySet<string> = new Set(['1', '2', '3', '4', '5
 
 /** @throws Error if the checksum is wrong */
 function entryOf(header: Buffer): Entry {
-  const sum = header.reduce((total, byte, offset) => total + (offset >= 148 && offset < 156 ? 0x20 : byte), 0);
-  if (numberIn(header.subarray(148, 156)) !== sum) throw new Error('not a tar archive: wrong checksum of a header');
+  const checksum = header.reduce((total, byte, offset) => total + (offset >= 148 && offset < 156 ? 0x20 : byte), 0);
+  if (parseNumber(header.subarray(148, 156)) !== checksum)
+    throw new Error('not a tar archive: wrong checksum of a header');
   const prefix = header.subarray(257, 262).toString('latin1') === 'ustar' ? textOf(header.subarray(345, 500)) : '';
   const name = textOf(header.subarray(0, 100));
   const type = String.fromCharCode(header[156]!);
   return {
     name: prefix === '' ? name : `${prefix}/${name}`,
-    size: typesWithoutContent.has(type) ? 0 : numberIn(header.subarray(124, 136)),
+    size: typesWithoutContent.has(type) ? 0 : parseNumber(header.subarray(124, 136)),
     type,
   };
 }
 
 /** Octal digits, or the base-256 form of GNU. */
-function numberIn(field: Buffer): number {
+function parseNumber(field: Buffer): number {
   const isBinary = (field[0]! & 0x80) !== 0;
   const value = isBinary
     ? field.subarray(1).reduce((total, byte) => total * 256 + byte, field[0]! & 0x7f)
@@ -83,8 +84,8 @@ function numberIn(field: Buffer): number {
 }
 
 function textOf(field: Buffer): string {
-  const end = field.indexOf(0);
-  return field.subarray(0, end < 0 ? field.length : end).toString('utf8');
+  const endIndex = field.indexOf(0);
+  return field.subarray(0, endIndex < 0 ? field.length : endIndex).toString('utf8');
 }
 
 /** Records `LENGTH KEY=VALUE\n`. */
@@ -116,11 +117,11 @@ class ArchiveBytes {
     this.#maxBytes = maxBytes;
   }
 
-  async take(bytes: number): Promise<Buffer | undefined> {
+  async read(bytes: number): Promise<Buffer | undefined> {
     const chunks: Buffer[] = [];
     let remainingBytes = bytes;
     while (remainingBytes > 0) {
-      const chunk = await this.#next(remainingBytes);
+      const chunk = await this.#nextChunk(remainingBytes);
       if (chunk === undefined) {
         if (remainingBytes === bytes) return undefined;
         throw new Error('archive ends within an entry');
@@ -131,9 +132,9 @@ class ArchiveBytes {
     return Buffer.concat(chunks);
   }
 
-  async *pieces(bytes: number): AsyncGenerator<Buffer> {
+  async *readChunks(bytes: number): AsyncGenerator<Buffer> {
     for (let remainingBytes = bytes; remainingBytes > 0; ) {
-      const chunk = await this.#next(remainingBytes);
+      const chunk = await this.#nextChunk(remainingBytes);
       if (chunk === undefined) throw new Error('archive ends within an entry');
       remainingBytes -= chunk.length;
       yield chunk;
@@ -141,14 +142,14 @@ class ArchiveBytes {
   }
 
   async skip(bytes: number): Promise<void> {
-    for await (const _ of this.pieces(bytes));
+    for await (const _ of this.readChunks(bytes));
   }
 
   async drain(): Promise<void> {
-    while ((await this.#next(Number.MAX_SAFE_INTEGER)) !== undefined);
+    while ((await this.#nextChunk(Number.MAX_SAFE_INTEGER)) !== undefined);
   }
 
-  async #next(maxBytes: number): Promise<Buffer | undefined> {
+  async #nextChunk(maxBytes: number): Promise<Buffer | undefined> {
     while (this.#bufferedBytes.length === 0) {
       const { done, value } = await this.#source.next();
       if (done === true) return undefined;

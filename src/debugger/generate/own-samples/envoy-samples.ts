@@ -14,7 +14,7 @@ interface SampledEpoch {
   readonly binary?: string;
 }
 
-interface Desired {
+interface DesiredState {
   readonly digest: string;
   readonly orders: number;
   readonly binary: string;
@@ -58,14 +58,14 @@ export const supervisorSamples: Samples = {
     ...raisedOnExit,
     'config.changed': ({ context }) => {
       // The current digest and a different one; more digests add no behaviour.
-      const now = (context.desired as Desired).digest;
-      const other = { digest: now === 'digest-1' ? 'digest-2' : 'digest-1', files: 1 };
-      return now === '' ? [other] : [other, { digest: now, files: 1 }];
+      const currentDigest = (context.desired as DesiredState).digest;
+      const otherConfiguration = { digest: currentDigest === 'digest-1' ? 'digest-2' : 'digest-1', files: 1 };
+      return currentDigest === '' ? [otherConfiguration] : [otherConfiguration, { digest: currentDigest, files: 1 }];
     },
     'binary.changed': ({ value, context }) => {
       // A waiting start is granted immediately if a token is available, so this state needs no samples.
       if ((value as { running?: unknown }).running === 'rate limited') return [];
-      const isFirst = (context.desired as Desired).binary === '';
+      const isFirst = (context.desired as DesiredState).binary === '';
       return [{ binary: isFirst ? 'second' : '', description: isFirst ? '1.40.0' : '1.39.3' }];
     },
     'binary.rejected': [{ reason: 'its hot restart version is 11.112' }],
@@ -77,7 +77,7 @@ export const supervisorSamples: Samples = {
       if (epochs.some(({ phase }) => phase === 'live')) return [{ reason: 'not live in time' }];
       if (epochs.some(({ phase }) => phase === 'leaving')) return parentFailures.map((reason) => ({ reason }));
       // The reason only applies to a candidate that was started with an outdated configuration.
-      const { digest, orders } = context.desired as Desired;
+      const { digest, orders } = context.desired as DesiredState;
       const isCurrent = epochs.at(-1)?.digest === digest && epochs.at(-1)?.orders === orders;
       return isCurrent ? [] : [{ reason: 'something newer is wanted' }];
     },
@@ -108,12 +108,12 @@ export const supervisorSamples: Samples = {
       ({ name, epoch, baseId, adminPort, pid, digest, orders, binary, ...otherFields }) => ({
         ...otherFields,
         second: baseId === (baseIds as readonly number[])[1],
-        wanted: digest === (desired as Desired).digest && orders === (desired as Desired).orders,
-        other: binary !== (desired as Desired).binary,
+        wanted: digest === (desired as DesiredState).digest && orders === (desired as DesiredState).orders,
+        other: binary !== (desired as DesiredState).binary,
       }),
     ),
-    (desired as Desired).digest === '',
-    (desired as Desired).binary === provenBinary,
+    (desired as DesiredState).digest === '',
+    (desired as DesiredState).binary === provenBinary,
     failures,
     recovery,
     restart !== undefined,

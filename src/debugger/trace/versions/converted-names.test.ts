@@ -14,7 +14,7 @@ import { TraceLineReader } from '../trace-line.ts';
 import { convertNames } from './converted-names.ts';
 import { renamedChildren, renamedContextFields, renamedPayloadFields } from './fields-of-version-3.ts';
 import { renamedEvents, renamedInMachines } from './names-of-version-3.ts';
-import type { Renamed } from './renamed.ts';
+import type { RenameMap } from './renamed.ts';
 
 const changelog = join(packageRoot(), 'CHANGELOG.md');
 const update = process.env.UPDATE_TABLES === '1';
@@ -43,7 +43,7 @@ describe.each(Object.entries(renamedInMachines))(
       const machine = namedMachines.find(({ name }) => name === id);
       const names = namesOf(statechartOf(await machine!.load()));
       for (const kind of kinds) {
-        const table: Renamed = renamedNames[kind] ?? {};
+        const table: RenameMap = renamedNames[kind] ?? {};
         const current = new Set(Object.values(table));
         expect([...current].filter((name) => !names[kind].has(name))).toEqual([]);
         expect(Object.keys(table).filter((name) => names[kind].has(name) && !current.has(name))).toEqual([]);
@@ -98,7 +98,7 @@ describe.each(['version-3-agent', 'version-3-discovery'])('the stored trace %s',
     const oldFields: object[] = [];
     for (const record of read) {
       if (record.kind !== 'event') continue;
-      const names: Renamed = renamedPayloadFields[record.event.type] ?? {};
+      const names: RenameMap = renamedPayloadFields[record.event.type] ?? {};
       const fields = JSON.stringify(record.event).match(/"\w+"(?=:)/g) ?? [];
       const remainingFields = fields.filter((field) => Object.hasOwn(names, field.slice(1, -1)));
       if (remainingFields.length > 0) oldFields.push({ type: record.event.type, left: remainingFields });
@@ -227,7 +227,7 @@ test('the converter reports an invalid line of an old trace without throwing an 
 });
 
 function changelogTable(): string {
-  const rowsOf = (of: string, kind: string, names: Renamed = {}): string[] =>
+  const rowsOf = (of: string, kind: string, names: RenameMap = {}): string[] =>
     Object.entries(names)
       .sort(([one], [other]) => (one < other ? -1 : 1))
       .map(([oldName, current]) => `| ${of} | ${kind} | \`${oldName}\` | \`${current}\` |`);
@@ -237,7 +237,7 @@ function changelogTable(): string {
       kinds.flatMap((kind) => rowsOf(`\`${id}\``, kind.slice(0, -1), renamedNames[kind])),
     );
   const header = ['| chart or event | kind | old name | new name |', '| --- | --- | --- | --- |'];
-  const tableRows = (kind: string, table: Readonly<Record<string, Renamed>>): string[] =>
+  const tableRows = (kind: string, table: Readonly<Record<string, RenameMap>>): string[] =>
     Object.entries(table).flatMap(([of, names]) => rowsOf(`\`${of}\``, kind, names));
   return [
     ...[...header, ...rowsOf('all', 'event', renamedEvents), ...machineRows],

@@ -3,17 +3,18 @@
 import type { RawLine, VersionStep } from '../raw-line.ts';
 import { renamedChildren, renamedContextFields, renamedPayloadFields } from './fields-of-version-3.ts';
 import { renamedEvents, renamedInMachines } from './names-of-version-3.ts';
-import type { Renamed, RenamedInMachine } from './renamed.ts';
+import type { RenamedInMachine, RenameMap } from './renamed.ts';
 
-type Raw = Readonly<Record<string, unknown>>;
+type RawObject = Readonly<Record<string, unknown>>;
 
-const newName = (names: Renamed | undefined, name: string): string =>
+const newName = (names: RenameMap | undefined, name: string): string =>
   names !== undefined && Object.hasOwn(names, name) ? names[name]! : name;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
-const isObject = (value: unknown): value is Raw => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is RawObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
-function withTexts(line: Raw, fields: Readonly<Record<string, (text: string) => string>>): RawLine {
+function withTexts(line: RawObject, fields: Readonly<Record<string, (text: string) => string>>): RawLine {
   const convertedLine: RawLine = { ...line };
   for (const [field, convert] of Object.entries(fields)) {
     if (isText(line[field])) convertedLine[field] = convert(line[field]);
@@ -21,14 +22,14 @@ function withTexts(line: Raw, fields: Readonly<Record<string, (text: string) => 
   return convertedLine;
 }
 
-const mapped = <Item>(list: unknown, convert: (item: Item) => unknown): unknown =>
+const mapItems = <Item>(list: unknown, convert: (item: Item) => unknown): unknown =>
   Array.isArray(list) ? list.map((item) => convert(item as Item)) : list;
 
-const texts = (list: unknown, names: Renamed | undefined): unknown =>
-  mapped(list, (item) => (isText(item) ? newName(names, item) : item));
+const mapTexts = (list: unknown, names: RenameMap | undefined): unknown =>
+  mapItems(list, (item) => (isText(item) ? newName(names, item) : item));
 
 /** Renames fields at any depth. */
-function withFields(names: Renamed | undefined, value: unknown): unknown {
+function withFields(names: RenameMap | undefined, value: unknown): unknown {
   if (names === undefined || typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => withFields(names, item));
   return Object.fromEntries(
@@ -37,8 +38,8 @@ function withFields(names: Renamed | undefined, value: unknown): unknown {
 }
 
 /** Changed fields of a context: JSON Pointers with their values. */
-const newChanges = (names: Renamed | undefined, changes: unknown): unknown =>
-  mapped(changes, (change) =>
+const newChanges = (names: RenameMap | undefined, changes: unknown): unknown =>
+  mapItems(changes, (change) =>
     isObject(change) && names !== undefined
       ? {
           ...withTexts(change, { path: (path) => path.replaceAll(/[^/]+/g, (segment) => newName(names, segment)) }),
@@ -47,14 +48,14 @@ const newChanges = (names: Renamed | undefined, changes: unknown): unknown =>
       : change,
   );
 
-function withNestedFields(line: Raw, names: Renamed | undefined, fields: readonly string[]): RawLine {
+function withNestedFields(line: RawObject, names: RenameMap | undefined, fields: readonly string[]): RawLine {
   const convertedLine: RawLine = { ...line };
   for (const field of fields) if (field in line) convertedLine[field] = withFields(names, line[field]);
   if ('change' in line) convertedLine.change = newChanges(names, line.change);
   return convertedLine;
 }
 
-const tableOf = (tables: Readonly<Record<string, Renamed>>, name: string): Renamed | undefined =>
+const tableOf = (tables: Readonly<Record<string, RenameMap>>, name: string): RenameMap | undefined =>
   Object.hasOwn(tables, name) ? tables[name] : undefined;
 
 /** @param text paths of active states, joined with ` | ` */
@@ -94,11 +95,11 @@ function newTransition(machine: string, machineNames: RenamedInMachine, transiti
       on: (triggerName) => newName(names, triggerName),
       guard: (guard) => newGuard(machineNames, guard),
     }),
-    ...('actions' in transition && { actions: texts(transition.actions, machineNames.actions) }),
+    ...('actions' in transition && { actions: mapTexts(transition.actions, machineNames.actions) }),
   };
 }
 
-function namesOfTrigger(kind: unknown, machine: string, machineNames: RenamedInMachine): Renamed | undefined {
+function namesOfTrigger(kind: unknown, machine: string, machineNames: RenamedInMachine): RenameMap | undefined {
   if (kind === 'timer') return machineNames.delays;
   if (kind === 'event') return renamedEvents;
   return kind === 'done' || kind === 'error' ? tableOf(renamedChildren, machine) : undefined;
@@ -108,11 +109,11 @@ function newState(machine: string, machineNames: RenamedInMachine, state: unknow
   if (!isObject(state)) return state;
   return {
     ...withTexts(state, { path: (path) => newStates(machineNames, path) }),
-    ...('tags' in state && { tags: texts(state.tags, machineNames.tags) }),
-    ...('entry' in state && { entry: texts(state.entry, machineNames.actions) }),
-    ...('exit' in state && { exit: texts(state.exit, machineNames.actions) }),
+    ...('tags' in state && { tags: mapTexts(state.tags, machineNames.tags) }),
+    ...('entry' in state && { entry: mapTexts(state.entry, machineNames.actions) }),
+    ...('exit' in state && { exit: mapTexts(state.exit, machineNames.actions) }),
     ...('invoke' in state && {
-      invoke: mapped(state.invoke, (invoked) =>
+      invoke: mapItems(state.invoke, (invoked) =>
         isObject(invoked)
           ? withTexts(invoked, { id: (id) => newName(tableOf(renamedChildren, machine), id) })
           : invoked,
@@ -130,7 +131,7 @@ function newTimeline(machineNames: RenamedInMachine, timeline: unknown): unknown
           timer: (timer) => newName(machineNames.delays, timer),
         })
       : mark;
-  return { ...timeline, marks: mapped(timeline.marks, newMark) };
+  return { ...timeline, marks: mapItems(timeline.marks, newMark) };
 }
 
 function newMachine(machine: unknown): unknown {
@@ -139,8 +140,8 @@ function newMachine(machine: unknown): unknown {
   const machineNames = namesOfMachine(id);
   return {
     ...machine,
-    states: mapped(machine.states, (state) => newState(id, machineNames, state)),
-    transitions: mapped(machine.transitions, (transition) => newTransition(id, machineNames, transition)),
+    states: mapItems(machine.states, (state) => newState(id, machineNames, state)),
+    transitions: mapItems(machine.transitions, (transition) => newTransition(id, machineNames, transition)),
     ...('timeline' in machine && { timeline: newTimeline(machineNames, machine.timeline) }),
   };
 }
@@ -156,9 +157,9 @@ export function convertNames(): VersionStep {
   const newHeader = (header: RawLine): RawLine => ({
     ...header,
     version: 4,
-    machines: mapped(header.machines, newMachine),
-    ...('omits' in header && { omits: texts(header.omits, renamedEvents) }),
-    ...('actors' in header && { actors: mapped(header.actors, newActor) }),
+    machines: mapItems(header.machines, newMachine),
+    ...('omits' in header && { omits: mapTexts(header.omits, renamedEvents) }),
+    ...('actors' in header && { actors: mapItems(header.actors, newActor) }),
   });
 
   /** An effect has the machine of its parent. */
@@ -179,8 +180,8 @@ export function convertNames(): VersionStep {
     const machineNames = namesOfMachine(machine);
     return {
       ...withNestedFields(withTexts(actor, actors), tableOf(renamedContextFields, machine), ['context']),
-      ...withTexts(onlyState(actor), { state: (state) => newStates(machineNames, state) }),
-      ...('timers' in actor && { timers: mapped(actor.timers, (timer) => newTimer(machineNames, timer)) }),
+      ...withTexts(pickState(actor), { state: (state) => newStates(machineNames, state) }),
+      ...('timers' in actor && { timers: mapItems(actor.timers, (timer) => newTimer(machineNames, timer)) }),
     };
   };
 
@@ -212,7 +213,7 @@ function newEvent(machine: string, event: RawLine): unknown {
   );
 }
 
-const onlyState = ({ state }: Raw): Raw => (state === undefined ? {} : { state });
+const pickState = ({ state }: RawObject): RawObject => (state === undefined ? {} : { state });
 
 const newTimer = (machineNames: RenamedInMachine, timer: unknown): unknown =>
   isObject(timer)

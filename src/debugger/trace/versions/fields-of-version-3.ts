@@ -1,8 +1,8 @@
 /** Names of fields and child actors that version 4 of the trace format changed, old to new. */
-import type { Renamed } from './renamed.ts';
+import type { RenameMap } from './renamed.ts';
 
 /** Fields of payloads, at any depth, by the current type of the event. */
-export const renamedPayloadFields: Readonly<Record<string, Renamed>> = {
+export const renamedPayloadFields: Readonly<Record<string, RenameMap>> = {
   'child.abort': { why: 'reason' },
   'epoch.retire': { doomed: 'isOrphaned' },
   'jwks.synced': { unanswered: 'unresponsive' },
@@ -25,7 +25,7 @@ export const renamedPayloadFields: Readonly<Record<string, Renamed>> = {
 };
 
 /** Fields of the context of a machine, of its input and output, and of the inputs of its effects, at any depth. */
-export const renamedContextFields: Readonly<Record<string, Renamed>> = {
+export const renamedContextFields: Readonly<Record<string, RenameMap>> = {
   'ads-connection': { asked: 'requested' },
   'bootstrap-patches': { shows: 'credential' },
   'cert-watcher': { filesInForce: 'activeFiles', notJudged: 'notValidated' },
@@ -62,7 +62,7 @@ export const renamedContextFields: Readonly<Record<string, Renamed>> = {
 };
 
 /** Children of a machine: segments of the names of actors. */
-export const renamedChildren: Readonly<Record<string, Renamed>> = {
+export const renamedChildren: Readonly<Record<string, RenameMap>> = {
   'access-review': { asking: 'reviewing' },
   'bootstrap-patches': { ask: 'request' },
   distribution: { looking: 'computing' },

@@ -1,6 +1,6 @@
-import type { Renamed, RenamedInMachine } from './renamed.ts';
+import type { RenamedInMachine, RenameMap } from './renamed.ts';
 
-export const renamedDiscoveryEvents: Renamed = {
+export const renamedDiscoveryEvents: RenameMap = {
   'access.unanswered': 'access.unavailable',
   'accounts.wanted': 'accounts.listed',
   'bundle.await': 'roots.await',

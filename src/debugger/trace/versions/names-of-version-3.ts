@@ -6,10 +6,10 @@
 import { renamedDiscoveryEvents, renamedInDiscoveryMachines } from './names-of-version-3-discovery.ts';
 import { renamedInEnvoyMachines } from './names-of-version-3-envoy.ts';
 import { renamedInServingMachines } from './names-of-version-3-serving.ts';
-import type { Renamed, RenamedInMachine } from './renamed.ts';
+import type { RenamedInMachine, RenameMap } from './renamed.ts';
 
 /** Event types have the same meaning in each machine. */
-export const renamedEvents: Renamed = {
+export const renamedEvents: RenameMap = {
   ...renamedDiscoveryEvents,
   'binary.look': 'binary.check',
   'bundle.answer': 'bundle.respond',

@@ -45,7 +45,12 @@ function leafProblem(leaf: Certificate, order: CertificateOrder, now: Date): str
   const { alternativeNames, extendedKeyUsage = [] } = leaf;
   if (!leaf.publicKey.equals(order.key)) return 'has another key than the request';
   const { uris = [], dns = [], ips = [], otherNames = 0 } = alternativeNames ?? {};
-  if (otherNames > 0 || !sameNames(uris, names.uris) || !sameNames(dns, names.dns) || !sameNames(ips, names.ips)) {
+  if (
+    otherNames > 0 ||
+    !haveSameNames(uris, names.uris) ||
+    !haveSameNames(dns, names.dns) ||
+    !haveSameNames(ips, names.ips)
+  ) {
     return `must have exactly the names ${[...names.uris, ...names.dns, ...names.ips].join(', ')}`;
   }
   if (leaf.basicConstraints?.isCa === true) return 'must not be a CA certificate';
@@ -60,6 +65,6 @@ function leafProblem(leaf: Certificate, order: CertificateOrder, now: Date): str
   return undefined;
 }
 
-function sameNames(one: readonly string[], other: readonly string[]): boolean {
+function haveSameNames(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && new Set([...one, ...other]).size === new Set(other).size;
 }

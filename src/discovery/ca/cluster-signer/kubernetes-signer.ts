@@ -25,8 +25,8 @@ export interface KubernetesSignerOptions {
 
 const requestLimitMs = 10_000;
 /** Concurrent requests, each with about five calls to the API server. */
-const maxRunning = 16;
-/** Below {@link maxRunning}, so that slow requests of one namespace leave capacity for others. */
+const maxConcurrentRequests = 16;
+/** Below {@link maxConcurrentRequests}, so that slow requests of one namespace leave capacity for others. */
 const maxRunningOfNamespace = 12;
 const signingLimits: SigningLimits = { maxWaiting: 1_000, maxOfConnection: 16 };
 /** Assumed rate, for retry delays. */
@@ -41,7 +41,7 @@ export class KubernetesSigner implements Registrar {
     this.#options = options;
     const { maxWaiting, maxOfConnection } = options.limits ?? signingLimits;
     this.#tasks = new FairTasks({
-      ...{ maxRunning, maxRunningOfKey: maxRunningOfNamespace, maxWaiting },
+      ...{ maxRunning: maxConcurrentRequests, maxRunningOfKey: maxRunningOfNamespace, maxWaiting },
       maxWaitingOfKey: [undefined, undefined, maxOfConnection],
     });
   }
@@ -68,7 +68,7 @@ export class KubernetesSigner implements Registrar {
   async #run(order: CertificateOrder, onResult: (result: SignerResult) => void): Promise<void> {
     const { approvesRequests, limitMs = requestLimitMs, recorder } = this.#options;
     const request = new RequestObject(this.#options, order);
-    const { promise: requestEnded, resolve: end } = Promise.withResolvers<void>();
+    const { promise: requestEnded, resolve: resolveRequestEnded } = Promise.withResolvers<void>();
     const finishRequest = (result: SigningRequestOutput): void => {
       if (result.outcome === 'issued') onResult({ issued: request.issued! });
       else onResult(result.outcome === 'refused' ? { refused: result.reason } : { failed: result.reason });
@@ -79,11 +79,11 @@ export class KubernetesSigner implements Registrar {
       ...(recorder !== undefined && { recorder }),
       onError: (error) => {
         onResult({ failed: messageOf(error) });
-        end();
+        resolveRequestEnded();
       },
     });
-    actor.subscribe({ complete: end });
-    if (actor.getSnapshot().status !== 'active') end();
+    actor.subscribe({ complete: resolveRequestEnded });
+    if (actor.getSnapshot().status !== 'active') resolveRequestEnded();
     await requestEnded;
   }
 }

@@ -19,7 +19,7 @@ export interface RequestOptions {
 
 const responseTimeoutMs = 5_000;
 /** Minimum duration that Kubernetes accepts. */
-const minSeconds = 600;
+const minExpirationSeconds = 600;
 const maxCertificateCharacters = 128 * 1024;
 const maxReasonLength = 300;
 
@@ -46,7 +46,7 @@ export class RequestObject {
       spec: {
         ...{ request: Buffer.from(request).toString('base64'), signerName },
         usages: ['digital signature', ...encipherment, 'server auth', ...(isForClients ? ['client auth'] : [])],
-        expirationSeconds: Math.max(minSeconds, Math.ceil(lifetimeMs / 1_000)),
+        expirationSeconds: Math.max(minExpirationSeconds, Math.ceil(lifetimeMs / 1_000)),
       },
     };
     // Set before the request: if the response is lost, the object may exist.

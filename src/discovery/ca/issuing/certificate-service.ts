@@ -4,7 +4,7 @@ import { Metadata, type MethodDefinition, type ServerUnaryCall, type sendUnaryDa
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../../gen/istio/v1/auth/ca_pb.ts';
 import type { Certificate } from '../../../identity/certificate.ts';
 import { singleWorkloadOf, uriInMesh } from '../../../identity/spiffe-id.ts';
-import { type ErrorCode, messageOf, withCode } from '../../../runtime/errors.ts';
+import { appendCode, type ErrorCode, messageOf } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import { type Authenticator, authenticate, type CallPeer } from '../../xds/access/authenticator.ts';
 import type { ActiveAuthority } from '../authority.ts';
@@ -41,12 +41,12 @@ export interface IssuedLeaf {
   readonly endsAt: number;
 }
 
-export class IssuanceRefusal extends Error {
+export class IssuanceRejection extends Error {
   readonly code: status;
   readonly metadata: Metadata | undefined;
 
   constructor(code: status, errorCode: ErrorCode, text: string, metadata?: Metadata) {
-    super(withCode(text, errorCode));
+    super(appendCode(text, errorCode));
     this.code = code;
     this.metadata = metadata;
   }
@@ -61,15 +61,15 @@ const maxDate = new Date(8.64e15);
 
 type CreateCertificateCall = ServerUnaryCall<Buffer, Buffer>;
 
-const unchanged = (bytes: Buffer): Buffer => bytes;
+const passThrough = (bytes: Buffer): Buffer => bytes;
 export const certificateMethod: MethodDefinition<Buffer, Buffer> = {
   path,
   requestStream: false,
   responseStream: false,
-  requestSerialize: unchanged,
-  requestDeserialize: unchanged,
-  responseSerialize: unchanged,
-  responseDeserialize: unchanged,
+  requestSerialize: passThrough,
+  requestDeserialize: passThrough,
+  responseSerialize: passThrough,
+  responseDeserialize: passThrough,
 };
 
 export interface CreateOptions {
@@ -101,9 +101,9 @@ export class CertificateService {
       },
       (error: unknown) => {
         const refusal =
-          error instanceof IssuanceRefusal
+          error instanceof IssuanceRejection
             ? error
-            : new IssuanceRefusal(status.INTERNAL, 'INTERNAL_ERROR', 'internal error');
+            : new IssuanceRejection(status.INTERNAL, 'INTERNAL_ERROR', 'internal error');
         this.#options.counts?.recordResponse(refusal.code);
         if (refusal !== error) this.#options.logger.error('certificate.failed', { error: messageOf(error) });
         respond(
@@ -130,10 +130,10 @@ export class CertificateService {
     // Authenticates before parsing, so that unauthenticated requests cost as little as possible.
     const { uri, endsAt } = await this.#identify(peer);
     onAuthenticated();
-    const { csr, validityDuration, node, impersonated } = decoded(request);
+    const { csr, validityDuration, node, impersonated } = decodeCertificateRequest(request);
     if (impersonated !== undefined) {
       logger.debug('certificate.impersonated', { identity: uri, peer: peer.address });
-      throw new IssuanceRefusal(status.UNAUTHENTICATED, 'CLIENT_FORBIDDEN', 'impersonation is not supported');
+      throw new IssuanceRejection(status.UNAUTHENTICATED, 'CLIENT_FORBIDDEN', 'impersonation is not supported');
     }
     if (this.#options.registrar !== undefined) {
       const caller = { endsAt, client: peer.address };
@@ -141,22 +141,26 @@ export class CertificateService {
     }
     const signerAtStart = activeAuthority();
     if (signerAtStart === undefined)
-      throw new IssuanceRefusal(status.UNAVAILABLE, 'AUTHORITY_UNAVAILABLE', 'the certificate authority is not ready');
+      throw new IssuanceRejection(
+        status.UNAVAILABLE,
+        'AUTHORITY_UNAVAILABLE',
+        'the certificate authority is not ready',
+      );
     const lifetimeResult = leafLifetime(validityDuration, limits, signerAtStart.material.notAfter, now());
     if ('tooLong' in lifetimeResult)
-      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', lifetimeResult.tooLong);
+      throw new IssuanceRejection(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', lifetimeResult.tooLong);
     if ('authorityExpired' in lifetimeResult)
-      throw new IssuanceRefusal(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', lifetimeResult.authorityExpired);
+      throw new IssuanceRejection(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', lifetimeResult.authorityExpired);
     const { lifetime } = lifetimeResult;
     const result = await signer.sign({ request: csr, uri, ...lifetime, endsAt, client: peer.address }, signal);
-    if ('tryAgainAfterMs' in result) throw busyRefusal(result.tryAgainAfterMs);
+    if ('tryAgainAfterMs' in result) throw busyRejection(result.tryAgainAfterMs);
     if ('refused' in result)
-      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', result.refused);
-    if ('failed' in result) throw new IssuanceRefusal(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', result.failed);
+      throw new IssuanceRejection(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', result.refused);
+    if ('failed' in result) throw new IssuanceRejection(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', result.failed);
     // If the signer changed during signing, its chain would not match the leaf.
     const signerAtEnd = activeAuthority();
     if (signerAtEnd?.material !== signerAtStart.material)
-      throw new IssuanceRefusal(
+      throw new IssuanceRejection(
         status.UNAVAILABLE,
         'AUTHORITY_UNAVAILABLE',
         'the certificate authority changed during the request, retry',
@@ -180,26 +184,31 @@ export class CertificateService {
     signal: AbortSignal | undefined,
   ): Promise<Buffer> {
     const { limits, now, logger, meshRoots, signer } = this.#options;
-    const verified = await signer.verify({ requestToVerify: csr, uri, ...caller }, signal);
-    if ('tryAgainAfterMs' in verified) throw busyRefusal(verified.tryAgainAfterMs);
-    if ('refused' in verified)
-      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', verified.refused);
-    if ('failed' in verified) throw new IssuanceRefusal(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', verified.failed);
-    const { key } = verified;
+    const verifyResult = await signer.verify({ requestToVerify: csr, uri, ...caller }, signal);
+    if ('tryAgainAfterMs' in verifyResult) throw busyRejection(verifyResult.tryAgainAfterMs);
+    if ('refused' in verifyResult)
+      throw new IssuanceRejection(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', verifyResult.refused);
+    if ('failed' in verifyResult)
+      throw new IssuanceRejection(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', verifyResult.failed);
+    const { key } = verifyResult;
     const requestedLifetime = leafLifetime(validityDuration, limits, maxDate, now());
     if ('tooLong' in requestedLifetime)
-      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', requestedLifetime.tooLong);
+      throw new IssuanceRejection(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', requestedLifetime.tooLong);
     if ('authorityExpired' in requestedLifetime)
-      throw new IssuanceRefusal(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', requestedLifetime.authorityExpired);
+      throw new IssuanceRejection(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', requestedLifetime.authorityExpired);
     const lifetimeMs = requestedLifetime.lifetime.notAfter.getTime() - now().getTime();
     const names = { uris: [uri], dns: [], ips: [] };
     const result = await registrar.sign({ request: csr, key, names, isForClients: true, lifetimeMs }, caller, signal);
-    if ('tryAgainAfterMs' in result) throw busyRefusal(result.tryAgainAfterMs);
+    if ('tryAgainAfterMs' in result) throw busyRejection(result.tryAgainAfterMs);
     if ('refused' in result || 'failed' in result) {
-      const isRefused = 'refused' in result;
-      const reason = isRefused ? result.refused : result.failed;
+      const isRejected = 'refused' in result;
+      const reason = isRejected ? result.refused : result.failed;
       logger.warn('certificate.unsigned', { identity: uri, reason: reason });
-      throw new IssuanceRefusal(isRefused ? status.FAILED_PRECONDITION : status.UNAVAILABLE, 'SIGNER_FAILED', reason);
+      throw new IssuanceRejection(
+        isRejected ? status.FAILED_PRECONDITION : status.UNAVAILABLE,
+        'SIGNER_FAILED',
+        reason,
+      );
     }
     const { leaf, intermediates, root } = result.issued;
     logger.debug('certificate.issued', { identity: uri, notAfter: leaf.notAfter.toISOString() });
@@ -211,19 +220,22 @@ export class CertificateService {
   /** `endsAt` is the expiry of the client certificate (Unix time in milliseconds), or 0 without one. */
   async #identify(peer: CallPeer): Promise<{ uri: string; endsAt: number }> {
     const { authenticators, trustDomains } = this.#options;
-    const authenticated =
+    const authenticationResult =
       authenticators.length === 0
         ? { failure: 'no authentication method is configured' }
         : await authenticate(authenticators, peer);
-    if ('failure' in authenticated) {
-      if (authenticated.isUnavailable === true)
-        throw new IssuanceRefusal(status.UNAVAILABLE, 'CLIENT_UNAUTHENTICATED', authenticated.failure);
-      this.#options.logger.debug('caller.unauthenticated', { peer: peer.address, reason: authenticated.failure });
-      throw new IssuanceRefusal(status.UNAUTHENTICATED, 'CLIENT_UNAUTHENTICATED', 'authentication failed');
+    if ('failure' in authenticationResult) {
+      if (authenticationResult.isUnavailable === true)
+        throw new IssuanceRejection(status.UNAVAILABLE, 'CLIENT_UNAUTHENTICATED', authenticationResult.failure);
+      this.#options.logger.debug('caller.unauthenticated', {
+        peer: peer.address,
+        reason: authenticationResult.failure,
+      });
+      throw new IssuanceRejection(status.UNAUTHENTICATED, 'CLIENT_UNAUTHENTICATED', 'authentication failed');
     }
-    const identity = singleWorkloadOf(authenticated.identities);
+    const identity = singleWorkloadOf(authenticationResult.identities);
     if (identity === undefined)
-      throw new IssuanceRefusal(
+      throw new IssuanceRejection(
         status.PERMISSION_DENIED,
         'CLIENT_FORBIDDEN',
         'the client must have exactly one workload identity',
@@ -231,7 +243,7 @@ export class CertificateService {
     const uri = uriInMesh(identity, trustDomains());
     if (uri === undefined) {
       const text = `the client must be of trust domain ${trustDomains().join(' or ')}, got ${identity.trustDomain}`;
-      throw new IssuanceRefusal(status.PERMISSION_DENIED, 'CLIENT_FORBIDDEN', text);
+      throw new IssuanceRejection(status.PERMISSION_DENIED, 'CLIENT_FORBIDDEN', text);
     }
     return { uri, endsAt: expiryOf(peer) };
   }
@@ -258,9 +270,9 @@ interface DecodedRequest {
   readonly impersonated: unknown;
 }
 
-function decoded(bytes: Uint8Array): DecodedRequest {
+function decodeCertificateRequest(bytes: Uint8Array): DecodedRequest {
   if (bytes.length > maxRequestBytes)
-    throw new IssuanceRefusal(
+    throw new IssuanceRejection(
       ...([status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID'] as const),
       `the request must have at most ${maxRequestBytes} bytes, got ${bytes.length}`,
     );
@@ -273,14 +285,14 @@ function decoded(bytes: Uint8Array): DecodedRequest {
     };
   } catch (error) {
     const text = `invalid certificate request: ${messageOf(error)}`;
-    throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', text);
+    throw new IssuanceRejection(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', text);
   }
 }
 
-function busyRefusal(retryAfterMs: number): IssuanceRefusal {
+function busyRejection(retryAfterMs: number): IssuanceRejection {
   const metadata = new Metadata();
   metadata.set('grpc-retry-pushback-ms', String(retryAfterMs));
-  return new IssuanceRefusal(
+  return new IssuanceRejection(
     status.RESOURCE_EXHAUSTED,
     'CERTIFICATE_REQUESTS_EXHAUSTED',
     `too many certificate requests, retry after ${retryAfterMs} ms`,
@@ -289,6 +301,6 @@ function busyRefusal(retryAfterMs: number): IssuanceRefusal {
 }
 
 function expiryOf({ certificate }: CallPeer): number {
-  const end = Date.parse(certificate?.valid_to ?? '');
-  return Number.isNaN(end) ? 0 : end;
+  const expiryMs = Date.parse(certificate?.valid_to ?? '');
+  return Number.isNaN(expiryMs) ? 0 : expiryMs;
 }

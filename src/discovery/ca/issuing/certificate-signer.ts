@@ -30,15 +30,15 @@ type BusyResult = { readonly tryAgainAfterMs: number };
 
 export type SigningResult = SigningOutcome | BusyResult;
 
-interface Job {
+interface SigningJob {
   readonly order: LeafOrder | VerifyOrder;
   readonly endsAt: number;
   readonly settle: (result: ThreadOutcome | BusyResult) => void;
 }
 
-interface Thread {
+interface SignerThread {
   readonly worker: Worker;
-  readonly jobs: Map<number, Job>;
+  readonly jobs: Map<number, SigningJob>;
 }
 
 /** The module is next to this file or to the bundle that contains it. */
@@ -60,15 +60,15 @@ export interface CertificateSignerOptions {
 }
 
 export class CertificateSigner {
-  readonly #queue: FairQueue<Job>;
+  readonly #queue: FairQueue<SigningJob>;
   readonly #onThreadFailure: (error: Error) => void;
-  readonly #threads: Thread[] = [];
+  readonly #threads: SignerThread[] = [];
   #material: AuthorityMaterial | undefined;
   #count = 0;
   #isClosed = false;
 
   constructor({ limits = signingLimits, onThreadFailure = () => {} }: CertificateSignerOptions = {}) {
-    this.#queue = new FairQueue<Job>(signingShares(limits));
+    this.#queue = new FairQueue<SigningJob>(signingShares(limits));
     this.#onThreadFailure = onThreadFailure;
   }
 
@@ -97,7 +97,7 @@ export class CertificateSigner {
   ): Promise<Outcome | BusyResult> {
     const { promise, resolve } = Promise.withResolvers<ThreadOutcome | BusyResult>();
     const result = promise as Promise<Outcome | BusyResult>;
-    const job: Job = { order, endsAt, settle: resolve };
+    const job: SigningJob = { order, endsAt, settle: resolve };
     if (this.#isClosed || signal?.aborted === true) {
       resolve({ failed: 'the request was cancelled, or the control plane is shutting down' });
       return result;
@@ -108,26 +108,26 @@ export class CertificateSigner {
     };
     signal?.addEventListener('abort', dequeue, { once: true });
     this.#queue.add(job, signingKey(order.uri, client))?.settle({ tryAgainAfterMs: this.#delayMs() });
-    this.#dispatch();
+    this.#dispatchJobs();
     return result.finally(() => signal?.removeEventListener('abort', dequeue));
   }
 
   close(): void {
     this.#isClosed = true;
-    for (let waitingJob = this.#queue.next(); waitingJob !== undefined; waitingJob = this.#queue.next()) {
+    for (let waitingJob = this.#queue.takeNext(); waitingJob !== undefined; waitingJob = this.#queue.takeNext()) {
       waitingJob.settle({ failed: 'the control plane is shutting down' });
     }
     for (const thread of this.#threads.splice(0)) {
-      failAll(thread, 'the control plane is shutting down');
+      failAllJobs(thread, 'the control plane is shutting down');
       void thread.worker.terminate();
     }
   }
 
-  #dispatch(): void {
+  #dispatchJobs(): void {
     while (this.#queue.size > 0) {
       const thread = this.#availableThread();
       if (thread === undefined) return;
-      const job = this.#queue.next()!;
+      const job = this.#queue.takeNext()!;
       const id = ++this.#count;
       thread.jobs.set(id, job);
       thread.worker.postMessage({ id, ...job.order } satisfies SigningOrder);
@@ -135,33 +135,33 @@ export class CertificateSigner {
   }
 
   /** If all threads are busy, starts another one. */
-  #availableThread(): Thread | undefined {
-    const idlest = this.#threads.toSorted((a, b) => a.jobs.size - b.jobs.size)[0];
-    if (idlest?.jobs.size === 0) return idlest;
+  #availableThread(): SignerThread | undefined {
+    const idlestThread = this.#threads.toSorted((a, b) => a.jobs.size - b.jobs.size)[0];
+    if (idlestThread?.jobs.size === 0) return idlestThread;
     if (this.#threads.length < threads) return this.#startThread();
-    return idlest !== undefined && idlest.jobs.size < maxJobsPerThread ? idlest : undefined;
+    return idlestThread !== undefined && idlestThread.jobs.size < maxJobsPerThread ? idlestThread : undefined;
   }
 
-  #startThread(): Thread {
-    const thread: Thread = { worker: new Worker(threadModule), jobs: new Map() };
+  #startThread(): SignerThread {
+    const thread: SignerThread = { worker: new Worker(threadModule), jobs: new Map() };
     const { worker, jobs } = thread;
     this.#threads.push(thread);
     if (this.#material !== undefined) worker.postMessage(signerOrder(this.#material));
     worker.on('message', ({ id, ...signingOutcome }: ThreadReply) => {
       jobs.get(id)?.settle(signingOutcome);
       jobs.delete(id);
-      this.#dispatch();
+      this.#dispatchJobs();
     });
-    const end = (error: Error): void => {
+    const failThread = (error: Error): void => {
       const threadIndex = this.#threads.indexOf(thread);
       if (threadIndex < 0) return;
       this.#threads.splice(threadIndex, 1);
-      failAll(thread, 'the signing thread failed, retry');
+      failAllJobs(thread, 'the signing thread failed, retry');
       this.#onThreadFailure(error);
-      this.#dispatch();
+      this.#dispatchJobs();
     };
-    worker.on('error', end);
-    worker.on('exit', (code) => end(new Error(`the thread exited with code ${code}`)));
+    worker.on('error', failThread);
+    worker.on('exit', (code) => failThread(new Error(`the thread exited with code ${code}`)));
     worker.unref();
     return thread;
   }
@@ -171,7 +171,7 @@ export class CertificateSigner {
   }
 }
 
-function failAll({ jobs }: Thread, failureText: string): void {
+function failAllJobs({ jobs }: SignerThread, failureText: string): void {
   for (const { settle } of jobs.values()) settle({ failed: failureText });
   jobs.clear();
 }

@@ -1,4 +1,4 @@
-import { backdatedMs, type Lifetime } from '../../../identity/issue.ts';
+import { backdatingMs, type ValidityPeriod } from '../../../identity/issue.ts';
 
 export interface LifetimeLimits {
   /** DEFAULT_WORKLOAD_CERT_TTL. */
@@ -8,7 +8,7 @@ export interface LifetimeLimits {
 }
 
 export type LifetimeResult =
-  | { readonly lifetime: Lifetime }
+  | { readonly lifetime: ValidityPeriod }
   | { readonly tooLong: string }
   | { readonly authorityExpired: string };
 
@@ -29,12 +29,14 @@ export function leafLifetime(
   }
   const requestedMs = requestedSeconds <= 0n ? Math.min(defaultMs, maxMs) : Number(requestedSeconds) * 1000;
   // X.509 times have a resolution of one second.
-  const notAfter = Math.min(floorSeconds(now.getTime() + requestedMs), authorityExpiry.getTime());
+  const notAfter = Math.min(roundDownToSeconds(now.getTime() + requestedMs), authorityExpiry.getTime());
   if (notAfter <= now.getTime())
     return { authorityExpired: `the certificate authority expired on ${authorityExpiry.toISOString()}` };
-  return { lifetime: { notBefore: new Date(floorSeconds(now.getTime() - backdatedMs)), notAfter: new Date(notAfter) } };
+  return {
+    lifetime: { notBefore: new Date(roundDownToSeconds(now.getTime() - backdatingMs)), notAfter: new Date(notAfter) },
+  };
 }
 
-function floorSeconds(ms: number): number {
+function roundDownToSeconds(ms: number): number {
   return Math.floor(ms / 1000) * 1000;
 }

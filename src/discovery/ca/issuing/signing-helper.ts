@@ -23,20 +23,20 @@ import type {
  */
 setPriority(Math.min(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL, constants.priority.PRIORITY_LOW));
 
-let signing: { readonly issuer: Issuer; readonly check: LeafCheck } | undefined;
+let activeSigner: { readonly issuer: Issuer; readonly check: LeafCheck } | undefined;
 
 parentPort!.on('message', (order: SigningOrder | SignerOrder) => {
   if ('signer' in order) {
     const { der, privateKey } = order.signer;
     const issuer = { certificate: readCertificate(der), privateKey };
-    signing = { issuer, check: new LeafCheck(issuer) };
+    activeSigner = { issuer, check: new LeafCheck(issuer) };
   } else {
-    const signingOutcome = 'requestToVerify' in order ? verified(order) : signed(order);
+    const signingOutcome = 'requestToVerify' in order ? verifyCertificateRequest(order) : signLeaf(order);
     parentPort!.postMessage({ id: order.id, ...signingOutcome } satisfies ThreadReply);
   }
 });
 
-function verified({ requestToVerify, uri }: VerifyOrder): VerifiedRequest {
+function verifyCertificateRequest({ requestToVerify, uri }: VerifyOrder): VerifiedRequest {
   try {
     const key = verifyRequest(requestToVerify);
     const { uris, dns, ips, otherNames } = requestedNamesIn(requestToVerify);
@@ -47,13 +47,13 @@ function verified({ requestToVerify, uri }: VerifyOrder): VerifiedRequest {
   }
 }
 
-function signed({ request, uri, notBefore, notAfter }: LeafOrder): SigningOutcome {
-  if (signing === undefined) return { failed: 'the certificate authority is not ready' };
+function signLeaf({ request, uri, notBefore, notAfter }: LeafOrder): SigningOutcome {
+  if (activeSigner === undefined) return { failed: 'the certificate authority is not ready' };
   try {
     const key = verifyRequest(request);
     const lifetime = { notBefore, notAfter };
-    const der = issueLeaf(signing.issuer, key, { uris: [uri], dns: [], ips: [] }, lifetime);
-    const serialNumber = signing.check.serialNumberOf(der, { key, uri, lifetime });
+    const der = issueLeaf(activeSigner.issuer, key, { uris: [uri], dns: [], ips: [] }, lifetime);
+    const serialNumber = activeSigner.check.serialNumberOf(der, { key, uri, lifetime });
     return { leaf: pemOf('CERTIFICATE', der), serialNumber };
   } catch (error) {
     return failureOf(error);

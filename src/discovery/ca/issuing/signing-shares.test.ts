@@ -11,7 +11,7 @@ function createShares(limits: SigningLimits = { maxWaiting: 10_000, maxOfConnect
   const queue = new FairQueue<Waiting>(signingShares(limits));
   const add = (account: string, name: string, endsAt: number, connection = name): string | undefined =>
     queue.add({ name, endsAt }, signingKey(`spiffe://td/ns/${account.replace('/', '/sa/')}`, connection))?.name;
-  return { queue, add, order: () => Array.from({ length: queue.size }, () => queue.next()?.name) };
+  return { queue, add, order: () => Array.from({ length: queue.size }, () => queue.takeNext()?.name) };
 }
 
 it('signingShares prefers certificates that expire soonest only within a connection', () => {

@@ -38,7 +38,7 @@ export interface LedgerKeeperOptions {
 const settleMs = 200;
 const progressIntervalMs = 10_000;
 
-type Order = RootsAwait | LeafCertificatesAwait;
+type LedgerOrder = RootsAwait | LeafCertificatesAwait;
 
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
@@ -49,7 +49,7 @@ export class LedgerKeeper {
   constructor(options: LedgerKeeperOptions) {
     this.#options = options;
     const { ledger, log, now, logger } = options;
-    const unreadableLines = log?.readInto(ledger, now()) ?? 0;
+    const unreadableLines = log?.loadLedger(ledger, now()) ?? 0;
     if (unreadableLines > 0) logger.warn('ledger.linesUnreadable', { lines: unreadableLines });
   }
 
@@ -57,9 +57,9 @@ export class LedgerKeeper {
     return this.#missingWorkloads?.count === 0 ? undefined : this.#missingWorkloads;
   }
 
-  upcomingExpiries(max: number): WorkloadEnds {
+  upcomingExpiries(maxCount: number): WorkloadEnds {
     const { ledger, now, certificateInUse } = this.#options;
-    return ledger.upcomingExpiries(now(), max, certificateInUse);
+    return ledger.upcomingExpiries(now(), maxCount, certificateInUse);
   }
 
   recordIssued(leaf: {
@@ -88,21 +88,21 @@ export class LedgerKeeper {
   }
 
   effect() {
-    return fromCallback<Order, undefined>(({ receive, sendBack }) => {
-      let awaitedOrder: Order | undefined;
+    return fromCallback<LedgerOrder, undefined>(({ receive, sendBack }) => {
+      let awaitedOrder: LedgerOrder | undefined;
       let timer: NodeJS.Timeout | undefined;
       let lastProgressAt = Number.NEGATIVE_INFINITY;
       const check = (): void => {
         clearTimeout(timer);
         if (awaitedOrder === undefined) return;
         const now = this.#options.now();
-        const missingWorkloads = this.#missingFor(awaitedOrder, now);
+        const missingWorkloads = this.#missingWorkloadsFor(awaitedOrder, now);
         this.#missingWorkloads = missingWorkloads;
         if (missingWorkloads.count === 0) {
-          const order = awaitedOrder;
+          const previousOrder = awaitedOrder;
           awaitedOrder = undefined;
           this.#missingWorkloads = undefined;
-          sendBack(stageReachedBy(order));
+          sendBack(completionEventOf(previousOrder));
           return;
         }
         if (now - lastProgressAt >= progressIntervalMs) {
@@ -113,23 +113,23 @@ export class LedgerKeeper {
             workloads: [...missingWorkloads.workloads],
           } satisfies RootsPending);
         }
-        checkAfter(missingWorkloads.checkAgainAt - now);
+        scheduleCheck(missingWorkloads.checkAgainAt - now);
       };
-      const checkAfter = (ms: number): void => {
+      const scheduleCheck = (ms: number): void => {
         clearTimeout(timer);
         timer = setTimeout(check, Math.max(settleMs, ms));
         timer.unref();
       };
       this.#onChange = () => {
-        if (awaitedOrder !== undefined) checkAfter(settleMs);
+        if (awaitedOrder !== undefined) scheduleCheck(settleMs);
       };
       receive((order) => {
         awaitedOrder = order;
         lastProgressAt = Number.NEGATIVE_INFINITY;
         const now = this.#options.now();
         // Calculates the workloads now, because the cached ones belong to the previous stage.
-        this.#missingWorkloads = this.#missingFor(order, now);
-        checkAfter(settleMs);
+        this.#missingWorkloads = this.#missingWorkloadsFor(order, now);
+        scheduleCheck(settleMs);
       });
       return () => {
         clearTimeout(timer);
@@ -138,7 +138,7 @@ export class LedgerKeeper {
     });
   }
 
-  #missingFor(order: Order, now: number): MissingWorkloads {
+  #missingWorkloadsFor(order: LedgerOrder, now: number): MissingWorkloads {
     const { ledger, idsOf, distributedSince } = this.#options;
     if (order.type === 'leaf-certificates.await') return ledger.missingRenewal(idsOf(order.authority), now);
     return ledger.missingTrust(order.roots, distributedSince() ?? now, now);
@@ -158,7 +158,7 @@ export class LedgerKeeper {
   }
 }
 
-function stageReachedBy(order: Order): RootsTrusted | LeafCertificatesUnused {
+function completionEventOf(order: LedgerOrder): RootsTrusted | LeafCertificatesUnused {
   return order.type === 'roots.await'
     ? { type: 'roots.trusted', roots: order.roots }
     : { type: 'leaf-certificates.unused', authority: order.authority };

@@ -3,7 +3,7 @@ import { appendFileSync, closeSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { openRegularFile } from '../../../runtime/files/bounded-file.ts';
-import { makeFolder } from '../../../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../../../runtime/files/make-folder.ts';
 import { replaceFileSync } from '../../../runtime/files/replace-file.ts';
 import { isMissingPath } from '../../config/files/directory-walk.ts';
 import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
@@ -26,7 +26,7 @@ export class LedgerLog {
    *
    * @returns the number of unreadable lines
    */
-  readInto(ledger: WorkloadLedger, now: number): number {
+  loadLedger(ledger: WorkloadLedger, now: number): number {
     let unreadableLines = 0;
     try {
       for (const writtenLine of linesOf(this.#file)) {
@@ -52,7 +52,7 @@ export class LedgerLog {
   }
 
   #rewrite(ledger: WorkloadLedger, now: number): void {
-    makeFolder(dirname(this.#file), 0o700);
+    ensureDirectory(dirname(this.#file), 0o700);
     replaceFileSync(this.#file, piecesOf(ledger, now));
     this.#addedLines = 0;
   }
@@ -61,7 +61,7 @@ export class LedgerLog {
 /** A single string could exceed the maximum string length. */
 function* piecesOf(ledger: WorkloadLedger, now: number): Generator<string> {
   let text = '';
-  for (const ledgerLine of ledger.lines(now)) {
+  for (const ledgerLine of ledger.ledgerLines(now)) {
     text += `${JSON.stringify(ledgerLine)}\n`;
     if (text.length < pieceBytes) continue;
     yield text;
@@ -77,8 +77,8 @@ function* linesOf(path: string): Generator<string> {
     const decoder = new StringDecoder('utf8');
     const chunk = Buffer.allocUnsafe(pieceBytes);
     let incompleteLine = '';
-    for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) {
-      const completeLines = (incompleteLine + decoder.write(chunk.subarray(0, read))).split('\n');
+    for (let readLength = readSync(file, chunk); readLength > 0; readLength = readSync(file, chunk)) {
+      const completeLines = (incompleteLine + decoder.write(chunk.subarray(0, readLength))).split('\n');
       incompleteLine = completeLines.pop()!;
       yield* completeLines;
       if (incompleteLine.length <= maxLineBytes) continue;
@@ -92,7 +92,7 @@ function* linesOf(path: string): Generator<string> {
 }
 
 function lineIn(value: unknown): LedgerLine {
-  const { issued, arrived, trusted } = value as { readonly [kind in 'issued' | 'arrived' | 'trusted']?: Fields };
+  const { issued, arrived, trusted } = value as { readonly [kind in 'issued' | 'arrived' | 'trusted']?: JsonObject };
   const { identity, node } = issued ?? arrived ?? trusted ?? {};
   if (typeof identity !== 'string' || typeof node !== 'string') throw new Error('has no identity or node');
   if (trusted !== undefined) {
@@ -109,4 +109,4 @@ function lineIn(value: unknown): LedgerLine {
   return { issued: { identity, node, authority, serialNumber, endsAt } };
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;

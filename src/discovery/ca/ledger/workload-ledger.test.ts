@@ -84,7 +84,7 @@ describe('a workload that requests certificates without limit', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '0', 24);
     for (let i = 1; i <= 5_000; i++) issue(ledger, i % 2 === 0 ? 'new' : 'newer', String(i), 30);
-    expect([...ledger.lines(0)].length).toBeLessThanOrEqual(11);
+    expect([...ledger.ledgerLines(0)].length).toBeLessThanOrEqual(11);
     expect(missingRenewals(ledger, 'old', 23.9).count).toBe(1);
     expect(missingRenewals(ledger, 'old', 24).count).toBe(0);
     ledger.apply({ arrived: { ...cart, serialNumber: '5000' } });
@@ -95,7 +95,7 @@ describe('a workload that requests certificates without limit', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '0', 48);
     for (let i = 1; i <= 100; i++) issue(ledger, 'old', String(i), 24);
-    expect([...ledger.lines(0)]).toHaveLength(8);
+    expect([...ledger.ledgerLines(0)]).toHaveLength(8);
     expect(missingRenewals(ledger, 'old', 47).count).toBe(1);
     issue(ledger, 'new', '101', 24);
     ledger.apply({ arrived: { ...cart, serialNumber: '101' } });
@@ -127,7 +127,7 @@ describe('a workload that reports many nodes', () => {
     now = 25 * hourMs;
     issue(ledger, 'old', 'c', 48, at('c'));
     expect(ledger.size).toBe(1);
-    expect([...ledger.lines(now)]).toMatchObject([{ issued: { node: 'c' } }]);
+    expect([...ledger.ledgerLines(now)]).toMatchObject([{ issued: { node: 'c' } }]);
   });
 });
 
@@ -157,7 +157,7 @@ describe('the ledger log', () => {
   it('restores issued and arrived certificates, also after compaction', () => {
     const path = file();
     const [log, ledger] = [new LedgerLog(path), ledgerOf()];
-    log.readInto(ledger, 0);
+    log.loadLedger(ledger, 0);
     const add = (line: Parameters<WorkloadLedger['apply']>[0]): void => {
       ledger.apply(line);
       log.add(line, ledger, 0);
@@ -166,13 +166,13 @@ describe('the ledger log', () => {
     add({ issued: { ...cart, authority: 'new', serialNumber: '2', endsAt: 24 * hourMs } });
     for (const times of [1, 2]) {
       const read = ledgerOf();
-      expect(new LedgerLog(path).readInto(read, 0), `read ${times} times`).toBe(0);
+      expect(new LedgerLog(path).loadLedger(read, 0), `read ${times} times`).toBe(0);
       expect(missingRenewals(read, 'old').count).toBe(1);
     }
     add({ arrived: { ...cart, serialNumber: '2' } });
     for (const _ of [1, 2]) {
       const read = ledgerOf();
-      new LedgerLog(path).readInto(read, 0);
+      new LedgerLog(path).loadLedger(read, 0);
       expect([missingRenewals(read, 'old').count, missingRenewals(read, 'new').count]).toEqual([0, 1]);
     }
   });
@@ -186,7 +186,7 @@ describe('the ledger log', () => {
       appendFileSync(path, lines);
     appendFileSync(path, `${'x'.repeat(3 * 1024 * 1024)}\n{"issued":{"iden`);
     const ledger = ledgerOf();
-    expect(new LedgerLog(path).readInto(ledger, 0)).toBeGreaterThan(0);
+    expect(new LedgerLog(path).loadLedger(ledger, 0)).toBeGreaterThan(0);
     expect(missingRenewals(ledger, 'old').count).toBe(1);
     expect(statSync(path).size).toBeLessThan(100_000);
   });
@@ -196,7 +196,7 @@ describe('the ledger log', () => {
     const line = (authority: string, endsAt: number) => JSON.stringify({ issued: { ...cart, authority, endsAt } });
     writeFileSync(path, `${line('old', 24 * hourMs)}\n${line('new', 30 * hourMs)}\n{"arrived":{"node":1}}\n`);
     const ledger = ledgerOf();
-    expect(new LedgerLog(path).readInto(ledger, 0)).toBe(1);
+    expect(new LedgerLog(path).loadLedger(ledger, 0)).toBe(1);
     expect(missingRenewals(ledger, 'old', 23.9).count).toBe(1);
     expect(missingRenewals(ledger, 'old', 24).count).toBe(0);
   });

@@ -20,7 +20,7 @@ interface LedgerCertificate {
   readonly endsAt: number;
 }
 
-interface Entry extends WorkloadInstance {
+interface LedgerEntry extends WorkloadInstance {
   /** Oldest first. Envoy may use any of them. */
   readonly certificates: readonly LedgerCertificate[];
   /** Root IDs, sorted and joined. Empty if none were reported. */
@@ -70,7 +70,7 @@ const maxCertificates = 8;
 const sweepIntervalMs = 60_000;
 
 export class WorkloadLedger {
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, LedgerEntry>();
   readonly #maxLeafMs: number;
   readonly #maxEntries: number;
   readonly #maxOfIdentity: number;
@@ -93,7 +93,7 @@ export class WorkloadLedger {
 
   apply(ledgerLine: LedgerLine): void {
     if ('issued' in ledgerLine) this.#applyIssued(ledgerLine.issued);
-    else if ('arrived' in ledgerLine) this.#applyArrived(ledgerLine.arrived);
+    else if ('arrived' in ledgerLine) this.#applyArrival(ledgerLine.arrived);
     else this.#recordTrusted(ledgerLine.trusted);
   }
 
@@ -108,11 +108,11 @@ export class WorkloadLedger {
     return this.#indexOf(workload, serialNumber) > 0;
   }
 
-  *lines(now: number): Iterable<LedgerLine> {
+  *ledgerLines(now: number): Iterable<LedgerLine> {
     for (const { identity, node, certificates, trusts } of this.#entries.values()) {
-      const valid = certificates.filter(({ endsAt }) => endsAt > now);
-      if (valid.length === 0) continue;
-      for (const certificate of valid) yield { issued: { identity, node, ...certificate } };
+      const unexpiredCertificates = certificates.filter(({ endsAt }) => endsAt > now);
+      if (unexpiredCertificates.length === 0) continue;
+      for (const certificate of unexpiredCertificates) yield { issued: { identity, node, ...certificate } };
       if (trusts !== '') yield { trusted: { identity, node, roots: trusts.split(' ') } };
     }
     for (const [authority, endsAt] of this.#evictedExpiries) {
@@ -123,13 +123,13 @@ export class WorkloadLedger {
   /**
    * A workload must trust exactly these roots.
    *
-   * @param since start of the distribution of these roots
+   * @param sinceMs start of the distribution of these roots
    */
-  missingTrust(roots: readonly AuthorityId[], since: number, now: number): MissingWorkloads {
+  missingTrust(roots: readonly AuthorityId[], sinceMs: number, now: number): MissingWorkloads {
     const requiredText = rootsText(roots);
     return this.#findMissing(now, ({ node, trusts, certificates }) => {
       // A workload that does not report is missing until all its certificates have been renewed, because each renewal returns all roots.
-      const isMissing = node === '' ? now < since + this.#maxLeafMs + unconfirmedGraceMs : trusts !== requiredText;
+      const isMissing = node === '' ? now < sinceMs + this.#maxLeafMs + unconfirmedGraceMs : trusts !== requiredText;
       return isMissing ? { endsAt: latestExpiry(certificates), why: '' } : undefined;
     });
   }
@@ -137,54 +137,60 @@ export class WorkloadLedger {
   /** Signing a certificate does not prove its delivery. */
   missingRenewal(authorities: readonly AuthorityId[], now: number): MissingWorkloads {
     return this.#findMissing(now, ({ certificates }) => {
-      const relevant = certificates.filter(
+      const relevantCertificates = certificates.filter(
         (candidate) => authorities.includes(candidate.authority) && candidate.endsAt > now,
       );
-      if (relevant.length === 0) return undefined;
+      if (relevantCertificates.length === 0) return undefined;
       const isRenewed = !authorities.includes(certificates.at(-1)!.authority);
-      return { endsAt: latestExpiry(relevant), why: isRenewed ? 'renewed, but the renewal is not confirmed; ' : '' };
+      return {
+        endsAt: latestExpiry(relevantCertificates),
+        why: isRenewed ? 'renewed, but the renewal is not confirmed; ' : '',
+      };
     });
   }
 
   /**
    * If its use is not reported, the newest certificate of a workload counts.
    *
-   * @param max limit of listed workloads, earliest expiry first
+   * @param maxCount limit of listed workloads, earliest expiry first
    * @param certificateInUse serial number that a connected workload last reported
    */
   upcomingExpiries(
     now: number,
-    max: number,
+    maxCount: number,
     certificateInUse: (workload: WorkloadInstance) => string | undefined = () => undefined,
   ): WorkloadEnds {
-    const valid: WorkloadEnd[] = [];
+    const knownExpiries: WorkloadEnd[] = [];
     let signedElsewhere = 0;
     for (const { identity, node, certificates } of this.#entries.values()) {
       if (latestExpiry(certificates) <= now) continue;
-      const inUse = certificateInUse({ identity, node });
-      const confirmed = certificates.find(({ serialNumber }) => serialNumber !== '' && serialNumber === inUse);
-      const { endsAt } = confirmed ?? certificates.at(-1)!;
-      if (inUse !== undefined && confirmed === undefined) signedElsewhere++;
-      else if (endsAt > now) valid.push({ identity, node, endsAt, isConfirmed: confirmed !== undefined });
+      const serialNumberInUse = certificateInUse({ identity, node });
+      const confirmedCertificate = certificates.find(
+        ({ serialNumber }) => serialNumber !== '' && serialNumber === serialNumberInUse,
+      );
+      const { endsAt } = confirmedCertificate ?? certificates.at(-1)!;
+      if (serialNumberInUse !== undefined && confirmedCertificate === undefined) signedElsewhere++;
+      else if (endsAt > now)
+        knownExpiries.push({ identity, node, endsAt, isConfirmed: confirmedCertificate !== undefined });
     }
-    valid.sort((one, other) => one.endsAt - other.endsAt);
-    return { count: valid.length, first: valid.slice(0, max), signedElsewhere };
+    knownExpiries.sort((one, other) => one.endsAt - other.endsAt);
+    return { count: knownExpiries.length, first: knownExpiries.slice(0, maxCount), signedElsewhere };
   }
 
   #applyIssued({ identity, node, ...certificate }: WorkloadInstance & LedgerCertificate): void {
     const key = workloadKey({ identity, node });
     const ledgerEntry = this.#entries.get(key);
     if (identity === '' || (ledgerEntry === undefined && !this.#list(key, identity))) {
-      this.#addUnlisted(certificate);
+      this.#addUnlistedCertificate(certificate);
       return;
     }
     const previous = ledgerEntry?.certificates ?? [];
     // All instances of an identity without a node ID share one entry.
-    const all = node === '' ? withLatestExpiry(previous, certificate) : [...previous, certificate];
+    const nextCertificates = node === '' ? withLatestExpiry(previous, certificate) : [...previous, certificate];
     this.#entries.set(key, {
       identity,
       node,
-      certificates: this.#limitCertificates(all),
+      certificates: this.#limitCertificates(nextCertificates),
       trusts: ledgerEntry?.trusts ?? '',
     });
   }
@@ -195,13 +201,13 @@ export class WorkloadLedger {
    * @returns whether the new entry is stored
    */
   #list(key: string, identity: string): boolean {
-    const share = [workloadIdentityOf(identity)?.namespace ?? identity, identity];
-    if (this.#listedWorkloads.size >= this.#maxEntries || this.#listedWorkloads.sizeOf(share) >= this.#maxOfIdentity)
+    const shareKey = [workloadIdentityOf(identity)?.namespace ?? identity, identity];
+    if (this.#listedWorkloads.size >= this.#maxEntries || this.#listedWorkloads.sizeOf(shareKey) >= this.#maxOfIdentity)
       this.#sweep();
-    const rejectedKey = this.#listedWorkloads.add(key, share);
+    const rejectedKey = this.#listedWorkloads.add(key, shareKey);
     if (rejectedKey === key) return false;
     if (rejectedKey !== undefined) {
-      for (const certificate of this.#entries.get(rejectedKey)!.certificates) this.#addUnlisted(certificate);
+      for (const certificate of this.#entries.get(rejectedKey)!.certificates) this.#addUnlistedCertificate(certificate);
       this.#entries.delete(rejectedKey);
     }
     return true;
@@ -211,10 +217,10 @@ export class WorkloadLedger {
     const now = this.#now();
     if (Math.abs(now - this.#sweptAt) < sweepIntervalMs) return;
     this.#sweptAt = now;
-    for (const [key, entry] of this.#entries) if (latestExpiry(entry.certificates) <= now) this.#forget(key);
+    for (const [key, entry] of this.#entries) if (latestExpiry(entry.certificates) <= now) this.#removeEntry(key);
   }
 
-  #forget(key: string): void {
+  #removeEntry(key: string): void {
     this.#entries.delete(key);
     this.#listedWorkloads.remove(key);
   }
@@ -226,15 +232,15 @@ export class WorkloadLedger {
     if (next!.authority === oldest!.authority) {
       return [{ ...next!, endsAt: Math.max(oldest!.endsAt, next!.endsAt) }, ...laterCertificates];
     }
-    this.#addUnlisted(oldest!);
+    this.#addUnlistedCertificate(oldest!);
     return [next!, ...laterCertificates];
   }
 
-  #addUnlisted({ authority, endsAt }: Omit<LedgerCertificate, 'serialNumber'>): void {
+  #addUnlistedCertificate({ authority, endsAt }: Omit<LedgerCertificate, 'serialNumber'>): void {
     this.#evictedExpiries.set(authority, Math.max(endsAt, this.#evictedExpiries.get(authority) ?? 0));
   }
 
-  #applyArrived({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): void {
+  #applyArrival({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): void {
     const certificateIndex = this.#indexOf(workload, serialNumber);
     if (certificateIndex <= 0) return;
     const key = workloadKey(workload);
@@ -257,17 +263,17 @@ export class WorkloadLedger {
 
   #findMissing(
     now: number,
-    missingOf: (entry: Entry) => { endsAt: number; why: string } | undefined,
+    findMissingPart: (entry: LedgerEntry) => { endsAt: number; why: string } | undefined,
   ): MissingWorkloads {
     let count = 0;
     let checkAgainAt = now + 3_600_000;
     const workloads: string[] = [];
     for (const [key, entry] of this.#entries) {
       if (latestExpiry(entry.certificates) <= now) {
-        this.#forget(key);
+        this.#removeEntry(key);
         continue;
       }
-      const missingWorkload = missingOf(entry);
+      const missingWorkload = findMissingPart(entry);
       if (missingWorkload === undefined) continue;
       count++;
       checkAgainAt = Math.min(checkAgainAt, missingWorkload.endsAt);
@@ -279,7 +285,7 @@ export class WorkloadLedger {
         continue;
       }
       const certificates = [{ authority, serialNumber: '', endsAt }];
-      if (missingOf({ identity: '', node: '', certificates, trusts: '' }) === undefined) continue;
+      if (findMissingPart({ identity: '', node: '', certificates, trusts: '' }) === undefined) continue;
       count++;
       checkAgainAt = Math.min(checkAgainAt, endsAt);
     }
@@ -287,12 +293,12 @@ export class WorkloadLedger {
   }
 }
 
-function describeMissing({ identity, node }: Entry, { endsAt, why }: { endsAt: number; why: string }): string {
+function describeMissing({ identity, node }: LedgerEntry, { endsAt, why }: { endsAt: number; why: string }): string {
   return `${[identity, node].filter(Boolean).join(' ')} (${why}certificate expires ${new Date(endsAt).toISOString()})`;
 }
 
 function latestExpiry(certificates: readonly LedgerCertificate[]): number {
-  return certificates.reduce((latest, { endsAt }) => Math.max(latest, endsAt), 0);
+  return certificates.reduce((latestMs, { endsAt }) => Math.max(latestMs, endsAt), 0);
 }
 
 function withLatestExpiry(

@@ -1,5 +1,5 @@
 /** If Envoy has any CRL, it rejects certificates of roots without one, so each authority with a distributed root has a CRL. */
-import { backdatedMs, issueRevocationList } from '../../../identity/issue.ts';
+import { backdatingMs, issueRevocationList } from '../../../identity/issue.ts';
 import type { AuthorityMaterial } from '../authority-material.ts';
 import type { RevokedCredentials } from './revoked-file.ts';
 
@@ -15,17 +15,17 @@ export function revocationListsOf(
   // The serial numbers are random 127-bit numbers, so those of other authorities match no certificate.
   const revokedEntries = [...certificates]
     .sort()
-    .map((serialNumber) => ({ serialNumber: evenDigits(serialNumber), at: modifiedAt }));
-  const life = { thisUpdate: new Date(now.getTime() - backdatedMs), number: Math.floor(now.getTime() / 1000) };
+    .map((serialNumber) => ({ serialNumber: padToEvenLength(serialNumber), at: modifiedAt }));
+  const commonFields = { thisUpdate: new Date(now.getTime() - backdatingMs), number: Math.floor(now.getTime() / 1000) };
   return authorities
     .map(({ revocationLists, issuer, notAfter }) => {
       // A CRL of the operator takes precedence.
       if (revocationLists !== undefined) return `${revocationLists.trimEnd()}\n`;
-      return issueRevocationList(issuer, { ...life, nextUpdate: notAfter, revoked: revokedEntries });
+      return issueRevocationList(issuer, { ...commonFields, nextUpdate: notAfter, revoked: revokedEntries });
     })
     .join('');
 }
 
-function evenDigits(hex: string): string {
+function padToEvenLength(hex: string): string {
   return hex.length % 2 === 0 ? hex : `0${hex}`;
 }

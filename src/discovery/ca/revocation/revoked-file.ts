@@ -23,7 +23,7 @@ export class RevokedFile {
   readonly #log: Pick<Logger, 'warn'>;
   #revokedIds = noCredentials;
   /** `undefined` before the first reading. */
-  #stamp: string | undefined;
+  #fileStamp: string | undefined;
   #failure = '';
 
   /** @param file empty if revocation is disabled */
@@ -36,10 +36,10 @@ export class RevokedFile {
   get current(): RevokedCredentials {
     if (this.file === '') return noCredentials;
     try {
-      const stamp = stampOf(this.file);
-      if (stamp === this.#stamp) return this.#revokedIds;
-      this.#revokedIds = stamp === undefined ? noCredentials : this.#read();
-      this.#stamp = stamp;
+      const currentStamp = stampOf(this.file);
+      if (currentStamp === this.#fileStamp) return this.#revokedIds;
+      this.#revokedIds = currentStamp === undefined ? noCredentials : this.#readRevokedFile();
+      this.#fileStamp = currentStamp;
       this.#failure = '';
     } catch (error) {
       // The next authentication reads the file again, but the same error is reported only once.
@@ -60,7 +60,7 @@ export class RevokedFile {
     return this.current.certificates.has(serialText(serialNumber));
   }
 
-  #read(): RevokedCredentials {
+  #readRevokedFile(): RevokedCredentials {
     const tokens = new Set<string>();
     const certificates = new Set<string>();
     let unreadCount = 0;

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { readCertificate } from '../../../identity/certificate.ts';
-import { backdatedMs, issueLeaf } from '../../../identity/issue.ts';
+import { backdatingMs, issueLeaf } from '../../../identity/issue.ts';
 import type { PemServerCertificate } from '../../xds/secure-port/server-certificates.ts';
 import type { ActiveAuthority } from '../authority.ts';
 
@@ -19,10 +19,10 @@ export function isCertificateDue(
   if (!roots.includes(current.issuer)) return true;
   // If the clock was set back, clients with the same clock reject the certificate.
   if (now < current.notBefore) return true;
-  const life = current.notAfter.getTime() - current.notBefore.getTime();
+  const lifetimeMs = current.notAfter.getTime() - current.notBefore.getTime();
   const remainingMs = current.notAfter.getTime() - now.getTime();
   // A certificate with the same expiry would be no improvement.
-  return remainingMs < life / 3 && serverAuthority.notAfter > current.notAfter;
+  return remainingMs < lifetimeMs / 3 && serverAuthority.notAfter > current.notAfter;
 }
 
 /** The next authority soon replaces an expired one. */
@@ -41,7 +41,7 @@ export function issueControlPlaneCertificate(
 ): ControlPlaneCertificate {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const notAfter = new Date(Math.max(material.notAfter.getTime(), now.getTime() + expiredAuthorityMs));
-  const lifetime = { notBefore: new Date(now.getTime() - backdatedMs), notAfter };
+  const lifetime = { notBefore: new Date(now.getTime() - backdatingMs), notAfter };
   const names = { uris: [...uris], dns: [...new Set(dns)], ips: [] };
   const leaf = readCertificate(issueLeaf(material.issuer, createPublicKey(privateKey), names, lifetime));
   const intermediates = material.path.slice(0, -1).map(({ pem }) => pem);

@@ -23,14 +23,14 @@ export interface PortCertificateOptions {
   readonly now?: () => Date;
 }
 
-type Presented =
+type PresentedCertificate =
   | { readonly from: 'files'; readonly certificate: PemServerCertificate }
   | { readonly from: 'authority'; readonly certificate: ControlPlaneCertificate };
 
 export class PortCertificate {
   readonly #options: PortCertificateOptions;
   readonly #now: () => Date;
-  #presentedCertificate: Presented | undefined;
+  #presentedCertificate: PresentedCertificate | undefined;
   #credentials: SecurePortCredentials | undefined;
   #reportedText = '';
   readonly #followers = new Set<() => void>();
@@ -45,7 +45,7 @@ export class PortCertificate {
     return this.#credentials!;
   }
 
-  get current(): { readonly notAfter: Date; readonly from: Presented['from'] } | undefined {
+  get current(): { readonly notAfter: Date; readonly from: PresentedCertificate['from'] } | undefined {
     return (
       this.#presentedCertificate && {
         notAfter: this.#presentedCertificate.certificate.notAfter,
@@ -68,10 +68,10 @@ export class PortCertificate {
 
   /** @throws ChartpilotError if the files are invalid */
   load(): PemServerCertificate {
-    const presented = this.#currentOrIssued();
-    this.#presentCertificate(presented);
-    this.#reportedText = presented.certificate.serialNumber;
-    return presented.certificate;
+    const certificateToPresent = this.#currentOrIssued();
+    this.#presentCertificate(certificateToPresent);
+    this.#reportedText = certificateToPresent.certificate.serialNumber;
+    return certificateToPresent.certificate;
   }
 
   /** Must be called before clients are notified. */
@@ -84,9 +84,9 @@ export class PortCertificate {
 
   read(): CertificateReading {
     try {
-      const presented = this.#currentOrIssued();
-      this.#presentCertificate(presented);
-      const { serialNumber, notAfter } = presented.certificate;
+      const certificateToPresent = this.#currentOrIssued();
+      this.#presentCertificate(certificateToPresent);
+      const { serialNumber, notAfter } = certificateToPresent.certificate;
       if (serialNumber === this.#reportedText) return { outcome: 'same' };
       this.#reportedText = serialNumber;
       return { outcome: 'taken', serialNumber, endsAt: notAfter.getTime() };
@@ -104,29 +104,32 @@ export class PortCertificate {
     };
   }
 
-  #currentOrIssued(): Presented {
+  #currentOrIssued(): PresentedCertificate {
     const { port, names, activeAuthority } = this.#options;
     if (port.files !== undefined) {
       return { from: 'files', certificate: readServerCertificate(port.files, this.#now()) };
     }
     const authority = activeAuthority()!;
-    const presented = this.#presentedCertificate;
-    if (presented?.from === 'authority' && !isCertificateDue(presented.certificate, authority, this.#now()))
-      return presented;
+    const previousCertificate = this.#presentedCertificate;
+    if (
+      previousCertificate?.from === 'authority' &&
+      !isCertificateDue(previousCertificate.certificate, authority, this.#now())
+    )
+      return previousCertificate;
     return { from: 'authority', certificate: issueControlPlaneCertificate(authority, names, this.#now()) };
   }
 
   /** Uses the certificate for new handshakes. */
-  #presentCertificate(presented: Presented): void {
-    this.#presentedCertificate = presented;
+  #presentCertificate(nextCertificate: PresentedCertificate): void {
+    this.#presentedCertificate = nextCertificate;
     const { port } = this.#options;
     const pools = this.#options.trustedRoots();
-    const { certificate } = presented;
+    const { certificate } = nextCertificate;
     // Client certificates are signed by the authority or by the CA of the files.
-    const fileRoots = presented.from === 'files' ? certificate.ca.toString() : '';
+    const fileRoots = nextCertificate.from === 'files' ? certificate.ca.toString() : '';
     const tlsOptions = { ...certificate, ca: Buffer.from(`${fileRoots}\n${pools?.meshBundle.pem ?? ''}`) };
     const otherRoots = pools && {
-      acceptsChain: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),
+      acceptsChain: (chain: readonly Uint8Array[]) => pools.isAliasWorkload(chain, this.#now()),
       roots: pools.rootsOfAliases,
     };
     if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, tlsOptions, otherRoots);

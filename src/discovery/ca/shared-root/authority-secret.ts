@@ -59,7 +59,7 @@ export function readSharedAuthority(object: KubernetesObject, now: Date, maxLeaf
   const text = annotations[rotationAnnotation];
   const journal =
     text === undefined
-      ? { ...steady(signer.id, maxLeafMs), since: now.getTime() }
+      ? { ...steadyJournal(signer.id, maxLeafMs), since: now.getTime() }
       : journalIn(text, texts.locationOf(rotationAnnotation));
   if (journal.signer !== signer.id) {
     throw invalidSecret(
@@ -69,17 +69,17 @@ export function readSharedAuthority(object: KubernetesObject, now: Date, maxLeaf
   }
   const materials = new Map([[signer.id, signer]]);
   if (journal.other !== null) {
-    const other = selfSigned(texts, otherNames, now);
-    if (other.id !== journal.other) {
+    const otherAuthority = selfSigned(texts, otherNames, now);
+    if (otherAuthority.id !== journal.other) {
       throw invalidSecret(
         texts.locationOf(rotationAnnotation),
-        `names ${journal.other} as the other authority, but ${otherNames.certificate} has the authority ${other.id}`,
+        `names ${journal.other} as the other authority, but ${otherNames.certificate} has the authority ${otherAuthority.id}`,
       );
     }
-    materials.set(other.id, other);
+    materials.set(otherAuthority.id, otherAuthority);
   }
-  const isOurs = text !== undefined;
-  const otherRoots = !isOurs && texts.has(names.roots) ? certificatesIn(texts, names.roots) : [];
+  const hasRotationAnnotation = text !== undefined;
+  const otherRoots = !hasRotationAnnotation && texts.has(names.roots) ? certificatesIn(texts, names.roots) : [];
   const writtenOrder = annotations[orderAnnotation] ?? '';
   const order = sharedOrders.find((candidate) => candidate === writtenOrder) ?? null;
   return {
@@ -97,7 +97,7 @@ export function readPluggedInAuthority(object: KubernetesObject, now: Date, maxL
   const { material, roots } = parsePluggedInCa(textsOf(object), now);
   return {
     isPluggedIn: true,
-    journal: { ...steady(material.id, maxLeafMs), since: 0 },
+    journal: { ...steadyJournal(material.id, maxLeafMs), since: 0 },
     materials: new Map([[material.id, material]]),
     otherRoots: roots,
     version: object.metadata.resourceVersion ?? '',
@@ -113,14 +113,14 @@ export function dataOf(
   roots: readonly Certificate[],
 ): Record<string, string | undefined> {
   const signer = materials.get(journal.signer)!;
-  const other = journal.other === null ? undefined : materials.get(journal.other);
+  const otherMaterial = journal.other === null ? undefined : materials.get(journal.other);
   return {
     [names.certificate]: encodeBase64(signer.issuer.certificate.pem),
     [names.key]: encodeBase64(keyOf(signer)),
     [names.chain]: '',
     [names.roots]: encodeBase64(roots.map(({ pem }) => pem).join('')),
-    [otherNames.certificate]: other && encodeBase64(other.issuer.certificate.pem),
-    [otherNames.key]: other && encodeBase64(keyOf(other)),
+    [otherNames.certificate]: otherMaterial && encodeBase64(otherMaterial.issuer.certificate.pem),
+    [otherNames.key]: otherMaterial && encodeBase64(keyOf(otherMaterial)),
   };
 }
 
@@ -143,7 +143,7 @@ export function annotationOf({
   });
 }
 
-function steady(signer: AuthorityId, maxLeafMs: number): Omit<SharedJournal, 'since'> {
+function steadyJournal(signer: AuthorityId, maxLeafMs: number): Omit<SharedJournal, 'since'> {
   return { stage: 'steady', signer, other: null, tainted: null, maxLeafMs, previousSigners: [] };
 }
 

@@ -1,10 +1,10 @@
 /** Files are updated one at a time, at a cost that depends on the file's content. */
-import { type Config, compareText, configKeyText, type StandsFor } from '../../../model/config/config.ts';
+import { type Config, compareText, configKeyText, type PlaceholderInfo } from '../../../model/config/config.ts';
 import { repetition } from '../../../model/config/config-file.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
-import { compareWalked, walkKeyOf } from './directory-walk.ts';
+import { compareWalkOrder, walkKeyOf } from './directory-walk.ts';
 
 /** An unreadable file has only problems. */
 export interface FileContent {
@@ -28,7 +28,7 @@ export class ConfigDefinitions {
   #touchedKeys = new Set<string>();
   #snapshot = ConfigSnapshot.empty;
   #problems: readonly Problem[] = [];
-  #lastGood: LastGood = { isRetained: () => false, isFromUnreadFile: () => false };
+  #lastGood: LastGoodConfigs = { isRetained: () => false, isFromUnreadFile: () => false };
   #problemsAreStale = false;
 
   get snapshot(): ConfigSnapshot {
@@ -40,38 +40,38 @@ export class ConfigDefinitions {
   }
 
   /** @param content `undefined` if the file was removed */
-  put(file: string, content: FileContent | undefined): void {
+  putFile(file: string, content: FileContent | undefined): void {
     const previousContent = this.#files.get(file);
     if (previousContent === content) return;
     if (content === undefined) this.#files.delete(file);
     else this.#files.set(file, content);
     this.#replaceObjects(file, previousContent?.configs ?? [], content?.configs ?? []);
     this.#replacePlaceholders(file, previousContent?.standIns ?? [], content?.standIns ?? []);
-    const isTroubled = content !== undefined && content.problems.length > 0;
-    if (isTroubled || this.#filesWithProblems.has(file)) this.#problemsAreStale = true;
-    if (isTroubled) this.#filesWithProblems.set(file, walkKeyOf(file));
+    const hasProblems = content !== undefined && content.problems.length > 0;
+    if (hasProblems || this.#filesWithProblems.has(file)) this.#problemsAreStale = true;
+    if (hasProblems) this.#filesWithProblems.set(file, walkKeyOf(file));
     else this.#filesWithProblems.delete(file);
   }
 
-  #replaceObjects(file: string, previousConfigs: readonly Config[], now: readonly Config[]): void {
-    const keysToKeep = new Set(now);
+  #replaceObjects(file: string, previousConfigs: readonly Config[], currentConfigs: readonly Config[]): void {
+    const keysToKeep = new Set(currentConfigs);
     const previousSet = new Set(previousConfigs);
     for (const config of previousConfigs) {
       if (keysToKeep.has(config)) continue;
       const key = configKeyText(config);
       this.#define(
         key,
-        this.#configsByKey.get(key)!.filter((other) => other !== config),
+        this.#configsByKey.get(key)!.filter((configOfKey) => configOfKey !== config),
       );
     }
     // Objects of a file may have changed their order, which matters only for duplicate keys.
-    for (const config of now) {
+    for (const config of currentConfigs) {
       const key = configKeyText(config);
       const configsOfKey = this.#configsByKey.get(key) ?? [];
       if (previousSet.has(config) && configsOfKey.length === 1) continue;
-      const otherConfigs = configsOfKey.filter((other) => other.source?.file !== file);
+      const otherConfigs = configsOfKey.filter((configOfKey) => configOfKey.source?.file !== file);
       const fileConfigs =
-        configsOfKey.length === otherConfigs.length ? [config] : now.filter((other) => hasKey(other, key));
+        configsOfKey.length === otherConfigs.length ? [config] : currentConfigs.filter((other) => hasKey(other, key));
       this.#define(
         key,
         otherConfigs.length === 0 ? fileConfigs : [...otherConfigs, ...fileConfigs].sort(compareSource),
@@ -79,19 +79,21 @@ export class ConfigDefinitions {
     }
   }
 
-  #replacePlaceholders(file: string, previousConfigs: readonly Config[], now: readonly Config[]): void {
-    for (const key of new Set([...previousConfigs, ...now].map((config) => configKeyText(config)))) {
+  #replacePlaceholders(file: string, previousConfigs: readonly Config[], currentConfigs: readonly Config[]): void {
+    for (const key of new Set([...previousConfigs, ...currentConfigs].map((config) => configKeyText(config)))) {
       const otherPlaceholders = (this.#placeholders.get(key) ?? []).filter(({ source }) => source?.file !== file);
-      const filePlaceholders = now.filter((config) => hasKey(config, key));
-      const all = [...otherPlaceholders, ...filePlaceholders].sort(compareSource);
-      if (all.length === 0) this.#placeholders.delete(key);
-      else this.#placeholders.set(key, all);
+      const filePlaceholders = currentConfigs.filter((config) => hasKey(config, key));
+      const nextPlaceholders = [...otherPlaceholders, ...filePlaceholders].sort(compareSource);
+      if (nextPlaceholders.length === 0) this.#placeholders.delete(key);
+      else this.#placeholders.set(key, nextPlaceholders);
       this.#touchedKeys.add(key);
     }
-    for (const object of new Set([...previousConfigs, ...now].map(objectOf))) {
+    for (const object of new Set([...previousConfigs, ...currentConfigs].map(objectOf))) {
       if (object === undefined) continue;
       const otherPlaceholders = (this.#placeholdersOf.get(object) ?? []).filter(({ source }) => source?.file !== file);
-      const all = [...otherPlaceholders, ...now.filter((config) => objectOf(config) === object)].sort(compareSource);
+      const all = [...otherPlaceholders, ...currentConfigs.filter((config) => objectOf(config) === object)].sort(
+        compareSource,
+      );
       if (all.length === 0) this.#placeholdersOf.delete(object);
       else this.#placeholdersOf.set(object, all);
       this.#touchedKeys.add(object);
@@ -110,14 +112,14 @@ export class ConfigDefinitions {
   }
 
   /**
-   * Snapshot and problems keep their previous values until this completes, and {@link put} must not be called until then.
+   * Snapshot and problems keep their previous values until this completes, and {@link putFile} must not be called until then.
    *
    * @returns the keys of objects that may have changed
    */
   *finishUpdate(): Steps<ReadonlySet<string>> {
     const isStale = this.#problemsAreStale;
     const problems = isStale ? yield* this.#collectProblems() : this.#problems;
-    if (isStale) this.#lastGood = yield* lastGoodBy(problems);
+    if (isStale) this.#lastGood = yield* findLastGood(problems);
     const lastGood = this.#lastGood;
     // All placeholders are checked, because the problems determine which last valid objects apply instead of them.
     const candidates = new Set([
@@ -131,29 +133,29 @@ export class ConfigDefinitions {
     for (const key of candidates) {
       yield;
       retainedKeys.delete(key);
-      const [valid] = this.#configsByKey.get(key) ?? [];
+      const [validConfig] = this.#configsByKey.get(key) ?? [];
       const current = this.#snapshot.byKey.get(key);
-      const isRejected = this.#rejectedBefore(key, valid);
-      if (valid !== undefined && isRejected === undefined) edits.set(key, valid);
+      const isRejected = this.#findEarlierRejected(key, validConfig);
+      if (validConfig !== undefined && isRejected === undefined) edits.set(key, validConfig);
       // If another file also defines the object, the active one may be from that file.
       else if (
         current !== undefined &&
-        isWritten(current) &&
+        isWrittenConfig(current) &&
         lastGood.isRetained(key, current) &&
         (isRejected === undefined || current.source?.file === isRejected.source?.file)
       ) {
         retainedKeys.add(key);
       } else openKeys.push(key);
     }
-    const isThere = openKeys.length === 0 ? () => false : this.#presence(retainedKeys);
+    const hasActiveVersion = openKeys.length === 0 ? () => false : this.#presence(retainedKeys);
     for (const key of openKeys) {
       yield;
       const current = this.#snapshot.byKey.get(key);
-      const standIn = this.#placeholderOf(key, isThere);
+      const placeholder = this.#placeholderOf(key, hasActiveVersion);
       // Objects of a file that became unreadable still apply.
       const isUnread = current?.standsFor !== undefined && lastGood.isFromUnreadFile(current);
-      if (standIn === undefined && isUnread) retainedKeys.add(key);
-      else edits.set(key, standIn);
+      if (placeholder === undefined && isUnread) retainedKeys.add(key);
+      else edits.set(key, placeholder);
     }
     const snapshot = yield* this.#snapshot.editInSteps(edits);
     this.#retainedKeys = retainedKeys;
@@ -171,57 +173,60 @@ export class ConfigDefinitions {
       for (const problem of this.#files.get(file)!.problems) problems.push(problem);
       yield;
     }
-    const repeated: { problem: Problem; key: string }[] = [];
+    const repetitionProblems: { problem: Problem; key: string }[] = [];
     for (const key of new Set([...this.#repeatedKeys, ...this.#placeholdersOf.keys()])) {
       yield;
       const [first, ...duplicates] = this.#configsByKey.get(key) ?? [];
       if (first === undefined) continue;
-      const isRejected = this.#rejectedBefore(key, first);
+      const isRejected = this.#findEarlierRejected(key, first);
       for (const config of isRejected === undefined ? duplicates : [first, ...duplicates]) {
         const [problem] = repetition(config, isRejected ?? first);
-        if (problem !== undefined) repeated.push({ problem, key: walkKeyOf(problem.file) });
+        if (problem !== undefined) repetitionProblems.push({ problem, key: walkKeyOf(problem.file) });
       }
     }
-    repeated.sort((a, b) => compareText(a.key, b.key) || a.problem.line - b.problem.line);
-    for (const { problem } of repeated) problems.push(problem);
+    repetitionProblems.sort((a, b) => compareText(a.key, b.key) || a.problem.line - b.problem.line);
+    for (const { problem } of repetitionProblems) problems.push(problem);
     return problems;
   }
 
-  #rejectedBefore(object: string, valid = this.#configsByKey.get(object)?.[0]): Config | undefined {
-    const standIns = this.#placeholdersOf.get(object);
-    if (standIns === undefined || valid === undefined) return undefined;
-    return standIns.find((standIn) => precedes(standIn, valid));
+  #findEarlierRejected(object: string, validConfig = this.#configsByKey.get(object)?.[0]): Config | undefined {
+    const objectPlaceholders = this.#placeholdersOf.get(object);
+    if (objectPlaceholders === undefined || validConfig === undefined) return undefined;
+    return objectPlaceholders.find((placeholder) => precedesInWalkOrder(placeholder, validConfig));
   }
 
-  #placeholderOf(key: string, isThere: (standsFor: StandsFor, file: string) => boolean): Config | undefined {
-    const all = (this.#placeholders.get(key) ?? []).filter(
-      ({ source, standsFor }) => !isThere(standsFor!, source!.file),
+  #placeholderOf(
+    key: string,
+    hasActiveVersion: (standsFor: PlaceholderInfo, file: string) => boolean,
+  ): Config | undefined {
+    const placeholdersOfKey = (this.#placeholders.get(key) ?? []).filter(
+      ({ source, standsFor }) => !hasActiveVersion(standsFor!, source!.file),
     );
-    return all.find(({ standsFor }) => standsFor?.isScopeKnown === false) ?? all[0];
+    return placeholdersOfKey.find(({ standsFor }) => standsFor?.isScopeKnown === false) ?? placeholdersOfKey[0];
   }
 
   /**
    * A valid object of another file, or an earlier version, can apply instead of a rejected one. If the key is unknown, any kept object of the same
    * file and kind may be its earlier version.
    */
-  #presence(retainedKeys: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
-    const versions = [...retainedKeys].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);
+  #presence(retainedKeys: ReadonlySet<string>): (standsFor: PlaceholderInfo, file: string) => boolean {
+    const versions = [...retainedKeys].map((key) => this.#snapshot.byKey.get(key)!).filter(isWrittenConfig);
     const presentFiles = new Set(versions.map(({ kind, source }) => `${kind} ${source?.file}`));
     return ({ kind, key }, file) => {
       if (key === undefined) return presentFiles.has(`${kind} ${file}`);
       const text = configKeyText(key);
-      return retainedKeys.has(text) || (this.#configsByKey.has(text) && this.#rejectedBefore(text) === undefined);
+      return retainedKeys.has(text) || (this.#configsByKey.has(text) && this.#findEarlierRejected(text) === undefined);
     };
   }
 }
 
 /** Objects still apply although no file defines them if an error names them, or if their file has an error without a key. */
-interface LastGood {
+interface LastGoodConfigs {
   isRetained(key: string, config: Config): boolean;
   isFromUnreadFile(config: Config): boolean;
 }
 
-function* lastGoodBy(problems: readonly Problem[]): Steps<LastGood> {
+function* findLastGood(problems: readonly Problem[]): Steps<LastGoodConfigs> {
   const namedKeys = new Set<string>();
   const files = new Set<string>();
   for (const { severity, key, file } of problems) {
@@ -230,11 +235,14 @@ function* lastGoodBy(problems: readonly Problem[]): Steps<LastGood> {
     if (key === undefined) files.add(file);
     else namedKeys.add(configKeyText(key));
   }
-  const isFromUnread = ({ source }: Config): boolean => files.has(source?.file ?? '');
-  return { isRetained: (key, config) => namedKeys.has(key) || isFromUnread(config), isFromUnreadFile: isFromUnread };
+  const isFromUnreadFile = ({ source }: Config): boolean => files.has(source?.file ?? '');
+  return {
+    isRetained: (key, config) => namedKeys.has(key) || isFromUnreadFile(config),
+    isFromUnreadFile: isFromUnreadFile,
+  };
 }
 
-function isWritten({ standsFor }: Config): boolean {
+function isWrittenConfig({ standsFor }: Config): boolean {
   return standsFor === undefined;
 }
 
@@ -242,9 +250,9 @@ function objectOf({ standsFor }: Config): string | undefined {
   return standsFor?.key && configKeyText(standsFor.key);
 }
 
-function precedes({ source: one }: Config, { source: other }: Config): boolean {
-  const order = compareWalked(one?.file ?? '', other?.file ?? '');
-  return order < 0 || (order === 0 && (one?.line ?? 0) < (other?.line ?? 0));
+function precedesInWalkOrder({ source: one }: Config, { source: other }: Config): boolean {
+  const fileComparison = compareWalkOrder(one?.file ?? '', other?.file ?? '');
+  return fileComparison < 0 || (fileComparison === 0 && (one?.line ?? 0) < (other?.line ?? 0));
 }
 
 function hasKey(config: Config, key: string): boolean {
@@ -253,5 +261,5 @@ function hasKey(config: Config, key: string): boolean {
 
 /** The sort is stable, so objects of one file keep their order. */
 function compareSource(a: Config, b: Config): number {
-  return compareWalked(a.source?.file ?? '', b.source?.file ?? '');
+  return compareWalkOrder(a.source?.file ?? '', b.source?.file ?? '');
 }

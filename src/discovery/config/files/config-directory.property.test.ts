@@ -19,7 +19,7 @@ import { type Problem, problemText } from '../../../model/config/problem.ts';
 import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
 import { fullProblemText } from '../sources/config-problem.ts';
 import { ConfigDirectory } from './config-directory.ts';
-import { walk } from './directory-walk.ts';
+import { walkDirectories } from './directory-walk.ts';
 
 const names = [
   'a.yaml',
@@ -137,7 +137,7 @@ class ReferenceReader {
   #problems = new Map<string, string>();
 
   async read(root: string) {
-    const { files } = await walk(root);
+    const { files } = await walkDirectories(root);
     const { readFileSync } = await import('node:fs');
     const contents = files.map(({ path }) => {
       return readConfigFile(path, readFileSync(path, 'utf8'), { creationTimestamp: 0 });

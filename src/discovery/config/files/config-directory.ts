@@ -26,7 +26,7 @@ import {
   isMissingPath,
   RejectedTrees,
   TooManyEntries,
-  walk,
+  walkDirectories,
 } from './directory-walk.ts';
 import { watchDirectory } from './directory-watch.ts';
 
@@ -50,7 +50,7 @@ const maxRetriedFiles = 16;
 const unknownAge = 0;
 
 /** Maximum number of attempts to read a directory while Kubernetes switches its mount. */
-const maxReadings = 10;
+const maxReadAttempts = 10;
 
 /** For more changed files, reading all files costs no more and misses no change. */
 const maxSingleFiles = 256;
@@ -95,7 +95,7 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   watch(handlers: WatchHandlers): StopWatching {
-    return watchDirectory(this.path, handlers, this.#limits, () => this.#rejectedTrees.forget());
+    return watchDirectory(this.path, handlers, this.#limits, () => this.#rejectedTrees.clearFiles());
   }
 
   /**
@@ -104,14 +104,14 @@ export class ConfigDirectory implements ConfigSource {
    * @param paths changed paths, or empty for all files
    */
   async read(paths: readonly string[] = []): Promise<DirectoryReading> {
-    const singly = this.#isSwitched() ? undefined : this.#filesToRead(paths);
+    const filesToRead = this.#isDirectorySwitched() ? undefined : this.#filesToRead(paths);
     const workTurns = new Turns();
     this.#isComplete = false;
-    if (singly === undefined) {
+    if (filesToRead === undefined) {
       const missingReading = await this.#readOneVersion(workTurns);
       if (missingReading !== undefined) return missingReading;
-    } else for (const path of singly) await this.#readPath(path, workTurns);
-    const directoryReading = await workTurns.through(this.#conclude());
+    } else for (const path of filesToRead) await this.#readPath(path, workTurns);
+    const directoryReading = await workTurns.runSteps(this.#finishReading());
     this.#isComplete = true;
     return directoryReading;
   }
@@ -119,8 +119,8 @@ export class ConfigDirectory implements ConfigSource {
   /** A file can be read individually if no other path can have changed with it. `undefined` means all files. */
   #filesToRead(paths: readonly string[]): readonly string[] | undefined {
     if (!this.#isComplete || paths.length === 0 || paths.length > maxSingleFiles) return undefined;
-    const tried = [...this.#unreadableFiles].filter(([, fingerprint]) => fingerprint === undefined);
-    const files = new Set(tried.slice(0, maxRetriedFiles).map(([path]) => path));
+    const retriedFiles = [...this.#unreadableFiles].filter(([, fingerprint]) => fingerprint === undefined);
+    const files = new Set(retriedFiles.slice(0, maxRetriedFiles).map(([path]) => path));
     for (const path of new Set(paths.map((writtenPath) => resolve(writtenPath)))) {
       if (this.#isHiddenPath(path)) {
         if (this.#hasLinks) return undefined;
@@ -150,13 +150,17 @@ export class ConfigDirectory implements ConfigSource {
     for (let attempt = 1; ; attempt++) {
       this.#versions = this.#mountedVersions();
       const missingReading = await this.#readAll(workTurns);
-      if (missingReading !== undefined || attempt === maxReadings || !this.#isSwitched()) return missingReading;
+      if (missingReading !== undefined || attempt === maxReadAttempts || !this.#isDirectorySwitched())
+        return missingReading;
     }
   }
 
-  #isSwitched(): boolean {
-    const now = this.#mountedVersions();
-    return now.size !== this.#versions.size || [...now].some(([link, target]) => this.#versions.get(link) !== target);
+  #isDirectorySwitched(): boolean {
+    const currentVersions = this.#mountedVersions();
+    return (
+      currentVersions.size !== this.#versions.size ||
+      [...currentVersions].some(([link, target]) => this.#versions.get(link) !== target)
+    );
   }
 
   #mountedVersions(): ReadonlyMap<string, string> {
@@ -171,9 +175,9 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   async #readAll(workTurns: Turns): Promise<DirectoryReading | undefined> {
-    let walkedFiles: Awaited<ReturnType<typeof walk>>;
+    let walkedFiles: Awaited<ReturnType<typeof walkDirectories>>;
     try {
-      walkedFiles = await walk(this.path, this.#limits, workTurns, this.#rejectedTrees);
+      walkedFiles = await walkDirectories(this.path, this.#limits, workTurns, this.#rejectedTrees);
     } catch (error) {
       // The directory exceeds the entry limit. The read fails and will be retried.
       if (error instanceof TooManyEntries) throw error;
@@ -191,12 +195,12 @@ export class ConfigDirectory implements ConfigSource {
     this.#hasLinks = walkedFiles.hasLinks;
     const presentPaths = new Set(walkedFiles.files.map(({ path }) => path));
     for (const path of [...this.#files.keys(), ...this.#unreadableFiles.keys()]) {
-      await workTurns.rest();
-      const isUnknown = walkedFiles.failures.has(path) || isBelow(path, walkedFiles.failures);
-      if (!presentPaths.has(path) && !isUnknown) this.#forget(path);
+      await workTurns.waitIfTurnEnded();
+      const isUnknown = walkedFiles.failures.has(path) || isBelowDirectory(path, walkedFiles.failures);
+      if (!presentPaths.has(path) && !isUnknown) this.#removeFile(path);
     }
     for (const file of walkedFiles.files) {
-      await workTurns.rest();
+      await workTurns.waitIfTurnEnded();
       const previousFingerprint = this.#files.get(file.path)?.fingerprint ?? this.#unreadableFiles.get(file.path);
       if (previousFingerprint !== file.fingerprint) await this.#readFile(file, workTurns);
     }
@@ -206,13 +210,13 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   #setIgnored({ count, first }: DirectoryWalk['ignoredFiles']): void {
-    if (this.#ignoredText !== first) this.#definitions.put(this.#ignoredText, undefined);
+    if (this.#ignoredText !== first) this.#definitions.putFile(this.#ignoredText, undefined);
     this.#ignoredText = first;
     if (count === 0) return;
-    const all = count === 1 ? 'is ignored' : `and ${count - 1} more files are ignored`;
-    const message = `${all}: only ${configNames} are read; rename the file`;
+    const ignoredFilesText = count === 1 ? 'is ignored' : `and ${count - 1} more files are ignored`;
+    const message = `${ignoredFilesText}: only ${configNames} are read; rename the file`;
     const problemFields = { severity: 'warning', code: 'CONFIG_FILE_IGNORED', file: first, line: 0, message } as const;
-    this.#definitions.put(first, { configs: [], problems: [problemFields] });
+    this.#definitions.putFile(first, { configs: [], problems: [problemFields] });
   }
 
   async #readPath(path: string, workTurns: Turns): Promise<void> {
@@ -220,7 +224,7 @@ export class ConfigDirectory implements ConfigSource {
       const stats = lstatSync(path);
       await this.#readFile({ path, fingerprint: fingerprintOf(stats), size: stats.size }, workTurns);
     } catch (error) {
-      if (isMissingPath(error)) this.#forget(path);
+      if (isMissingPath(error)) this.#removeFile(path);
       else this.#fail(path, error);
     }
   }
@@ -234,17 +238,17 @@ export class ConfigDirectory implements ConfigSource {
       this.#checkTotalBytes(size - (previousFile?.size ?? 0));
       text = readBoundedText(path, maxFileBytes);
     } catch (error) {
-      if (isMissingPath(error)) this.#forget(path);
+      if (isMissingPath(error)) this.#removeFile(path);
       else this.#fail(path, error, error instanceof FileTooLarge ? fingerprint : undefined);
       return;
     }
     const previous = previousFile && { previous: previousFile.content };
-    const content = await workTurns.through(
+    const content = await workTurns.runSteps(
       readConfigFileInSteps(path, text, { creationTimestamp: unknownAge, ...previous }),
     );
     this.#setFile(path, { fingerprint, size, content });
     this.#unreadableFiles.delete(path);
-    this.#definitions.put(path, content);
+    this.#definitions.putFile(path, content);
   }
 
   #checkTotalBytes(addedBytes: number): void {
@@ -261,10 +265,10 @@ export class ConfigDirectory implements ConfigSource {
     else this.#files.set(path, file);
   }
 
-  #forget(path: string): void {
+  #removeFile(path: string): void {
     this.#setFile(path, undefined);
     this.#unreadableFiles.delete(path);
-    this.#definitions.put(path, undefined);
+    this.#definitions.putFile(path, undefined);
   }
 
   /** Objects of an unreadable file keep their last valid version. Objects of an unreadable directory are unchanged. */
@@ -275,10 +279,10 @@ export class ConfigDirectory implements ConfigSource {
     };
     this.#setFile(path, undefined);
     this.#unreadableFiles.set(path, fingerprint);
-    this.#definitions.put(path, { configs: [], problems: [problem] });
+    this.#definitions.putFile(path, { configs: [], problems: [problem] });
   }
 
-  *#conclude(): Steps<DirectoryReading> {
+  *#finishReading(): Steps<DirectoryReading> {
     const previousSnapshot = this.snapshot;
     const touchedKeys = yield* this.#definitions.finishUpdate();
     const { snapshot, problems } = this.#definitions;
@@ -300,19 +304,19 @@ export class ConfigDirectory implements ConfigSource {
   ): Steps<Pick<DirectoryReading & { outcome: 'read' }, 'problems' | 'recovered'>> {
     if (problems === this.#lastProblems) return { problems: [], recovered: [] };
     const previousProblems = this.#problems;
-    const now = new Map<string, string>();
+    const currentProblems = new Map<string, string>();
     const reportedProblems: ConfigProblem[] = [];
     for (const problem of problems) {
       const text = problemText(problem);
-      now.set(text, problem.file);
+      currentProblems.set(text, problem.file);
       if (!previousProblems.has(text)) reportedProblems.push(toConfigProblem(problem, byKey));
       yield;
     }
-    const problemFiles = new Set(now.values());
+    const problemFiles = new Set(currentProblems.values());
     const recovered = [...new Set(previousProblems.values())]
       .filter((file) => !problemFiles.has(file))
       .sort(compareText);
-    this.#problems = now;
+    this.#problems = currentProblems;
     this.#lastProblems = problems;
     return { problems: reportedProblems, recovered };
   }
@@ -326,7 +330,7 @@ function isFileOrNothing(path: string): boolean {
   }
 }
 
-function isBelow(path: string, directories: ReadonlyMap<string, unknown>): boolean {
+function isBelowDirectory(path: string, directories: ReadonlyMap<string, unknown>): boolean {
   if (directories.size === 0) return false;
   for (let ancestor = dirname(path); basename(ancestor) !== ''; ancestor = dirname(ancestor))
     if (directories.has(ancestor)) return true;

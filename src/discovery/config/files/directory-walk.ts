@@ -57,7 +57,7 @@ export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): stri
  * @param rejectedTrees trees with too many entries, which are skipped; updated by the call
  * @throws if the directory is unreadable or has too many entries
  */
-export async function walk(
+export async function walkDirectories(
   directory: string,
   { maxEntries } = defaultConfigLimits,
   workTurns = new Turns(),
@@ -65,7 +65,7 @@ export async function walk(
 ): Promise<DirectoryWalk> {
   const walker = new Walker(maxEntries, workTurns, rejectedTrees);
   await walker.walk(directory);
-  rejectedTrees.keepOnly(walker.failures);
+  rejectedTrees.removeAllExcept(walker.failures);
   return walker;
 }
 
@@ -91,11 +91,11 @@ export class RejectedTrees {
     this.#trees.set(path, { fingerprint, error });
   }
 
-  keepOnly(paths: ReadonlyMap<string, unknown>): void {
+  removeAllExcept(paths: ReadonlyMap<string, unknown>): void {
     for (const path of this.#trees.keys()) if (!paths.has(path)) this.#trees.delete(path);
   }
 
-  forget(): void {
+  clearFiles(): void {
     this.#trees.clear();
   }
 }
@@ -115,7 +115,7 @@ interface WalkEntry {
   readonly parentIdentities: readonly string[];
 }
 
-const entriesAtOnce = 256;
+const entriesPerStep = 256;
 
 export class TooManyEntries extends Error {
   constructor(maxEntries: number) {
@@ -150,25 +150,25 @@ class Walker implements DirectoryWalk {
     await this.#walkDirectory({ path: root, parentIdentities: [] }, statSync(root));
     for (let link = this.#links.shift(); link !== undefined; link = this.#links.shift()) {
       const { path } = link;
-      await this.#attemptTree(path, () => this.#visit(link!, isConfigName(path)));
+      await this.#attemptTree(path, () => this.#visitPath(link!, isConfigName(path)));
     }
   }
 
-  async #attemptTree(path: string, visit: () => Promise<void>): Promise<void> {
+  async #attemptTree(path: string, visitTree: () => Promise<void>): Promise<void> {
     const reason = this.#rejectedTrees.reasonFor(path);
     if (reason !== undefined) {
       this.failures.set(path, reason);
       return;
     }
     const fingerprint = treeFingerprintOf(path);
-    await this.#attempt(path, visit);
+    await this.#attempt(path, visitTree);
     const failure = this.failures.get(path);
     // With more visited entries, the tree may have failed only because other trees used up the limit.
     if (failure instanceof TooManyEntries && this.#visitedEntries <= 2 * this.#maxEntries)
       this.#rejectedTrees.add(path, fingerprint, failure);
   }
 
-  async #attempt(path: string, visit: () => Promise<void>): Promise<void> {
+  async #attempt(path: string, visitPath: () => Promise<void>): Promise<void> {
     const [files, directories, links, entries] = [
       this.files.length,
       this.directories.size,
@@ -176,7 +176,7 @@ class Walker implements DirectoryWalk {
       this.#entries,
     ];
     try {
-      await visit();
+      await visitPath();
     } catch (error) {
       // The path is a dangling link, or was removed after it was found.
       if (isMissingPath(error)) return;
@@ -207,54 +207,54 @@ class Walker implements DirectoryWalk {
     const entries = await this.#entriesOf(path);
     this.directories.add(path);
     for (const entry of entries) {
-      await this.#workTurns.rest();
+      await this.#workTurns.waitIfTurnEnded();
       const childDirectory = { path: join(path, entry.name), parentIdentities: [...parentIdentities, identity] };
       if (entry.isSymbolicLink()) {
         this.hasLinks = true;
         this.#links.push(childDirectory);
       } else if (parentIdentities.length === 0) {
-        const visitEntry = () => this.#visit(childDirectory, isConfigName(entry.name));
+        const visitChild = () => this.#visitPath(childDirectory, isConfigName(entry.name));
         await (entry.isDirectory()
-          ? this.#attemptTree(childDirectory.path, visitEntry)
-          : this.#attempt(childDirectory.path, visitEntry));
-      } else await this.#visitBelow(childDirectory, isConfigName(entry.name));
+          ? this.#attemptTree(childDirectory.path, visitChild)
+          : this.#attempt(childDirectory.path, visitChild));
+      } else await this.#visitDirectory(childDirectory, isConfigName(entry.name));
     }
   }
 
   /** If a directory has too many entries, the visit of its parent fails too. */
-  async #visitBelow(walkPlace: WalkEntry, isOurs: boolean): Promise<void> {
+  async #visitDirectory(walkPlace: WalkEntry, isConfigPath: boolean): Promise<void> {
     try {
-      await this.#visit(walkPlace, isOurs);
+      await this.#visitPath(walkPlace, isConfigPath);
     } catch (error) {
       if (error instanceof TooManyEntries) throw error;
       if (!isMissingPath(error)) this.failures.set(walkPlace.path, error);
     }
   }
 
-  async #visit(walkPlace: WalkEntry, isOurs: boolean): Promise<void> {
+  async #visitPath(walkPlace: WalkEntry, isConfigPath: boolean): Promise<void> {
     const stats = statSync(walkPlace.path);
     if (stats.isDirectory()) await this.#walkDirectory(walkPlace, stats);
-    else if (isOurs) {
-      const other = nonRegularKind(stats);
-      if (other !== undefined) throw new Error(`must be a regular file, is ${other}: it is ignored`);
+    else if (isConfigPath) {
+      const nonRegularType = nonRegularKind(stats);
+      if (nonRegularType !== undefined) throw new Error(`must be a regular file, is ${nonRegularType}: it is ignored`);
       this.files.push({ path: walkPlace.path, fingerprint: fingerprintOf(stats), size: stats.size });
     }
   }
 
   async #entriesOf(path: string): Promise<readonly Dirent[]> {
     const entries: Dirent[] = [];
-    const directory = opendirSync(path, { bufferSize: entriesAtOnce });
+    const directory = opendirSync(path, { bufferSize: entriesPerStep });
     try {
       for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
         this.#countEntry();
-        const isOurs = entry.isDirectory() || entry.isSymbolicLink() || isConfigName(entry.name);
+        const isConfigPath = entry.isDirectory() || entry.isSymbolicLink() || isConfigName(entry.name);
         if (isHidden(entry.name)) continue;
-        if (isOurs) entries.push(entry);
+        if (isConfigPath) entries.push(entry);
         else if (isAlmostConfigName(entry.name)) {
           const { count, first } = this.ignoredFiles;
           this.ignoredFiles = { count: count + 1, first: first || join(path, entry.name) };
         }
-        await this.#workTurns.rest();
+        await this.#workTurns.waitIfTurnEnded();
       }
     } finally {
       directory.closeSync();
@@ -271,7 +271,7 @@ class Walker implements DirectoryWalk {
 }
 
 /** Path segments are compared in the order of a walk. */
-export function compareWalked(a: string, b: string): number {
+export function compareWalkOrder(a: string, b: string): number {
   return compareText(walkKeyOf(a), walkKeyOf(b));
 }
 

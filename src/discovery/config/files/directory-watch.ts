@@ -2,25 +2,25 @@
 import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync, watch } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isSystemError } from '../../../runtime/errors.ts';
-import { letEscape } from '../../../runtime/fences/uncaught.ts';
+import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
 import { isOnKernelFileSystem } from '../../../runtime/files/bounded-file.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { defaultConfigLimits, maxDirectoryDepth } from './config-limits.ts';
 
 /** Interval of complete inspections, because operating systems can drop events during a burst. */
-const inspectionMs = 60_000;
+const inspectionIntervalMs = 60_000;
 
 /** Watches are a limited kernel resource, shared with other processes. Directories without a watch are inspected. */
 const maxWatches = 8_192;
 
-const entriesAtOnce = 256;
+const entriesPerStep = 256;
 
-const turnMs = 10;
+const maxTurnMs = 10;
 
-/** More events than this within {@link burstMs} are a burst. Saving a few files causes fewer. */
+/** More events than this within {@link burstWindowMs} are a burst. Saving a few files causes fewer. */
 const burstEvents = 16;
-const burstMs = 100;
+const burstWindowMs = 100;
 
 const maxPathsPerTurn = 256;
 
@@ -30,20 +30,20 @@ const maxPathsPerTurn = 256;
  *
  * A reported path is a file that was written, added or removed, or a directory below which anything may have changed.
  *
- * @param inspecting called each minute before the directory is reported
+ * @param onInspecting called each minute before the directory is reported
  */
 export function watchDirectory(
   directory: string,
   handlers: WatchHandlers,
   { maxEntries } = defaultConfigLimits,
-  inspecting: () => void = () => {},
+  onInspecting: () => void = () => {},
 ): StopWatching {
-  const tree = new TreeWatch(resolve(directory), handlers, maxEntries, inspecting);
+  const tree = new TreeWatch(resolve(directory), handlers, maxEntries, onInspecting);
   tree.open();
   return () => tree.close();
 }
 
-interface Watched {
+interface WatchedDirectory {
   readonly watcher: FSWatcher;
   readonly identity: string;
   names: number;
@@ -59,7 +59,7 @@ class TreeWatch {
   readonly #handlers: WatchHandlers;
   readonly #maxEntries: number;
   readonly #onInspecting: () => void;
-  readonly #watchesByPath = new Map<string, Watched>();
+  readonly #watchesByPath = new Map<string, WatchedDirectory>();
   #names = 0;
   #isLimitReported = false;
   #pending: PendingDirectory[] = [];
@@ -69,27 +69,27 @@ class TreeWatch {
   /** Whether other work ran after the pending paths were requested. */
   #isResumed = false;
   /** Whether a path was watched later than requested, so that a change may have been missed. */
-  #isLate = false;
+  #isInspectionLate = false;
   readonly #changedPaths = new Set<string>();
   readonly #renamedPaths = new Set<string>();
   #reportImmediate: NodeJS.Immediate | undefined;
-  #recent = { since: Number.NEGATIVE_INFINITY, events: 0 };
+  #recentEvents = { since: Number.NEGATIVE_INFINITY, events: 0 };
   #parentWatcher: FSWatcher | undefined;
   #parentIdentity = '';
   #inspection: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(root: string, handlers: WatchHandlers, maxEntries: number, inspecting: () => void) {
+  constructor(root: string, handlers: WatchHandlers, maxEntries: number, onInspecting: () => void) {
     this.#root = root;
     this.#handlers = handlers;
     this.#maxEntries = maxEntries;
-    this.#onInspecting = inspecting;
+    this.#onInspecting = onInspecting;
   }
 
   open(): void {
     this.#watchParent();
     this.#watchTree(this.#root);
-    this.#inspection = setInterval(() => this.#inspect(), inspectionMs).unref();
+    this.#inspection = setInterval(() => this.#inspect(), inspectionIntervalMs).unref();
   }
 
   close(): void {
@@ -109,9 +109,9 @@ class TreeWatch {
 
   #countEvents(events: number): boolean {
     const now = performance.now();
-    if (now - this.#recent.since > burstMs) this.#recent = { since: now, events: 0 };
-    this.#recent.events += events;
-    return this.#recent.events >= burstEvents;
+    if (now - this.#recentEvents.since > burstWindowMs) this.#recentEvents = { since: now, events: 0 };
+    this.#recentEvents.events += events;
+    return this.#recentEvents.events >= burstEvents;
   }
 
   #reportFailure(error: unknown): void {
@@ -184,13 +184,13 @@ class TreeWatch {
 
   #continue(): void {
     if (this.#isClosed || this.#next !== undefined) return;
-    const deadline = performance.now() + turnMs;
+    const deadline = performance.now() + maxTurnMs;
     while (performance.now() < deadline) {
       if (this.#current === undefined) {
         const watchPlace = this.#pending.pop() ?? this.#pendingLinks.pop();
         if (watchPlace === undefined) {
-          if (this.#isLate) this.#report(this.#root);
-          this.#isLate = false;
+          if (this.#isInspectionLate) this.#report(this.#root);
+          this.#isInspectionLate = false;
           this.#isResumed = false;
           return;
         }
@@ -200,7 +200,7 @@ class TreeWatch {
         if (this.#current.next().done) this.#current = undefined;
       } catch (error) {
         this.#current = undefined;
-        letEscape(error);
+        throwUncaught(error);
       }
     }
     this.#isResumed = true;
@@ -224,7 +224,7 @@ class TreeWatch {
     if (newWatch === undefined) return;
     let directory: Dir | undefined;
     try {
-      directory = opendirSync(path, { bufferSize: entriesAtOnce });
+      directory = opendirSync(path, { bufferSize: entriesPerStep });
       for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
         if (this.#names >= this.#maxEntries) return this.#reportLimit(`more than ${this.#maxEntries} entries`);
         this.#names++;
@@ -243,21 +243,25 @@ class TreeWatch {
   }
 
   /** `undefined` if the path cannot be watched, in which case nothing below it is watched. */
-  #watch(path: string, identity: string, onEvent: (event: string, name: string | null) => void): Watched | undefined {
+  #watch(
+    path: string,
+    identity: string,
+    onEvent: (event: string, name: string | null) => void,
+  ): WatchedDirectory | undefined {
     if (this.#watchesByPath.size >= maxWatches) {
       this.#reportLimit(`more than ${maxWatches} directories`);
       return undefined;
     }
-    if (this.#isResumed) this.#isLate = true;
+    if (this.#isResumed) this.#isInspectionLate = true;
     try {
       const watcher = watch(path, (event, name) => onEvent(event, name));
       watcher.on('error', () => {
         this.#unwatchTree(path);
         this.#queueReport(dirname(path));
       });
-      const watched: Watched = { watcher, identity, names: 0 };
-      this.#watchesByPath.set(path, watched);
-      return watched;
+      const watchedDirectory: WatchedDirectory = { watcher, identity, names: 0 };
+      this.#watchesByPath.set(path, watchedDirectory);
+      return watchedDirectory;
     } catch (error) {
       if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#reportFailure(error);
       return undefined;
@@ -270,9 +274,9 @@ class TreeWatch {
   }
 
   #unwatch(path: string): void {
-    const watched = this.#watchesByPath.get(path);
-    watched?.watcher.close();
-    this.#names -= watched?.names ?? 0;
+    const watchedDirectory = this.#watchesByPath.get(path);
+    watchedDirectory?.watcher.close();
+    this.#names -= watchedDirectory?.names ?? 0;
     this.#watchesByPath.delete(path);
   }
 
@@ -302,10 +306,10 @@ class TreeWatch {
     this.#parentIdentity = parentIdentity;
     if (stats === undefined) return;
     try {
-      const onTheWay = this.#root.slice(directory.length).split('/').find(Boolean);
+      const childName = this.#root.slice(directory.length).split('/').find(Boolean);
       this.#parentWatcher = watch(directory, (event, name) => {
         if (event !== 'rename') return;
-        if (name === null || name === onTheWay || name === basename(directory)) this.#renewRoot();
+        if (name === null || name === childName || name === basename(directory)) this.#renewRoot();
       });
       this.#parentWatcher.on('error', () => this.#renewRoot());
     } catch (error) {

@@ -30,7 +30,7 @@ it('settings have their defaults until a version of the file is adopted', () => 
   expect(files.mesh).toBe(defaultMeshConfig);
   const settingsReading = readText('connectTimeout: 3s');
   expect(files.mesh).toBe(defaultMeshConfig);
-  files.adopt('mesh', (settingsReading as { version: string }).version);
+  files.activate('mesh', (settingsReading as { version: string }).version);
   expect(files.mesh.connectTimeoutMs).toBe(3_000);
 });
 
@@ -67,6 +67,6 @@ it('mesh networks are read from their file', () => {
     'networks:\n  here:\n    endpoints: [{fromCidr: 10.0.0.0/8}]\n    gateways: [{address: 1.1.1.1, port: 15443}]',
   );
   const networksReading = files.read('networks', file);
-  files.adopt('networks', (networksReading as { version: string }).version);
+  files.activate('networks', (networksReading as { version: string }).version);
   expect(files.networks.networks.here?.gateways).toMatchObject([{ address: '1.1.1.1', port: 15443 }]);
 });

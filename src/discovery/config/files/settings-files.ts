@@ -16,14 +16,17 @@ interface SettingsValues {
   readonly networks: MeshNetworks;
 }
 
-type Decoded<Value> = E.Either<readonly Problem[], { readonly value: Value; readonly warnings: readonly Problem[] }>;
+type DecodeResult<Value> = E.Either<
+  readonly Problem[],
+  { readonly value: Value; readonly warnings: readonly Problem[] }
+>;
 
 const defaults: SettingsValues = { mesh: defaultMeshConfig, networks: { networks: {} } };
 
 /** Results are cached until the chart adopts them. Values are immutable and can be compared by identity. */
 export class SettingsFiles {
-  #active: SettingsValues = defaults;
-  readonly #read: { [Name in SettingsName]: Map<string, SettingsValues[Name]> } = {
+  #activeSettings: SettingsValues = defaults;
+  readonly #readSettings: { [Name in SettingsName]: Map<string, SettingsValues[Name]> } = {
     mesh: new Map([[versionOf(defaults.mesh), defaults.mesh]]),
     networks: new Map([[versionOf(defaults.networks), defaults.networks]]),
   };
@@ -38,11 +41,11 @@ export class SettingsFiles {
   }
 
   get mesh(): MeshConfig {
-    return this.#active.mesh;
+    return this.#activeSettings.mesh;
   }
 
   get networks(): MeshNetworks {
-    return this.#active.networks;
+    return this.#activeSettings.networks;
   }
 
   read(name: SettingsName, file: string): SettingsReading {
@@ -72,26 +75,26 @@ export class SettingsFiles {
     if (lastText === undefined) return { outcome: 'absent', defaults: versionOf(defaults[name]) };
     if (name === 'networks')
       return asConfigMapReading(this.#store(name, decodeNetworks(lastText.place, lastText.text)));
-    let decoded: Decoded<MeshConfig> = E.right({ value: defaults.mesh, warnings: [] });
+    let decodeResult: DecodeResult<MeshConfig> = E.right({ value: defaults.mesh, warnings: [] });
     for (const { place, text } of texts) {
-      decoded = E.chain(({ value: base, warnings }: { value: MeshConfig; warnings: readonly Problem[] }) =>
+      decodeResult = E.chain(({ value: base, warnings }: { value: MeshConfig; warnings: readonly Problem[] }) =>
         E.map(({ mesh, warnings: meshWarnings }: { mesh: MeshConfig; warnings: readonly Problem[] }) => ({
           value: mesh,
           warnings: [...warnings, ...meshWarnings],
         }))(readMeshConfig(place, text, base)),
-      )(decoded);
+      )(decodeResult);
     }
-    return asConfigMapReading(this.#store(name, decoded));
+    return asConfigMapReading(this.#store(name, decodeResult));
   }
 
-  adopt(name: SettingsName, version: string): void {
-    const value = this.#read[name].get(version);
+  activate(name: SettingsName, version: string): void {
+    const value = this.#readSettings[name].get(version);
     if (value === undefined) return;
-    this.#active = { ...this.#active, [name]: value };
+    this.#activeSettings = { ...this.#activeSettings, [name]: value };
     // Settings that were not adopted are dropped.
     const versionsToKeep = new Set([version, versionOf(defaults[name])]);
-    for (const oldVersion of this.#read[name].keys())
-      if (!versionsToKeep.has(oldVersion)) this.#read[name].delete(oldVersion);
+    for (const oldVersion of this.#readSettings[name].keys())
+      if (!versionsToKeep.has(oldVersion)) this.#readSettings[name].delete(oldVersion);
   }
 
   #warnOnce(name: SettingsName, warnings: readonly Problem[]): void {
@@ -100,13 +103,13 @@ export class SettingsFiles {
     for (const warning of warnings) if (!reportedWarnings.has(problemText(warning))) this.#warn(warning);
   }
 
-  #store<Name extends SettingsName>(name: Name, decoded: Decoded<SettingsValues[Name]>): SettingsReading {
-    const versions: Map<string, SettingsValues[Name]> = this.#read[name];
-    if (E.isLeft(decoded)) {
-      const problems = decoded.left.map((problem) => toConfigProblem(problem));
+  #store<Name extends SettingsName>(name: Name, decodeResult: DecodeResult<SettingsValues[Name]>): SettingsReading {
+    const versions: Map<string, SettingsValues[Name]> = this.#readSettings[name];
+    if (E.isLeft(decodeResult)) {
+      const problems = decodeResult.left.map((problem) => toConfigProblem(problem));
       return { outcome: 'invalid', defaults: versionOf(defaults[name]), problems };
     }
-    const { value, warnings } = decoded.right;
+    const { value, warnings } = decodeResult.right;
     const version = versionOf(value);
     // Equal settings keep their identity, so that comparing them detects no change.
     if (!versions.has(version)) versions.set(version, value);
@@ -119,13 +122,13 @@ function asConfigMapReading(settingsReading: SettingsReading): SettingsReading {
   return settingsReading.outcome === 'valid' ? { ...settingsReading, origin: 'config map' } : settingsReading;
 }
 
-function decodeMesh(file: string, text: string): Decoded<MeshConfig> {
+function decodeMesh(file: string, text: string): DecodeResult<MeshConfig> {
   return E.map(({ mesh, warnings }: { mesh: MeshConfig; warnings: readonly Problem[] }) => ({ value: mesh, warnings }))(
     readMeshConfig(file, text),
   );
 }
 
-function decodeNetworks(file: string, text: string): Decoded<MeshNetworks> {
+function decodeNetworks(file: string, text: string): DecodeResult<MeshNetworks> {
   return E.map(({ networks, warnings }: { networks: MeshNetworks; warnings: readonly Problem[] }) => ({
     value: networks,
     warnings,

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Config } from '../../../model/config/config.ts';
-import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
+import { itemsBeyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
 import { maxDelegatedRoutes, maxHostRoutes } from '../../../model/kinds/object-limits.ts';
 import { routeUnits } from '../../../model/kinds/virtual-service/virtual-service.size.ts';
 import { closedRoute, type VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
@@ -19,7 +19,7 @@ import {
   recomputeLimited,
 } from './limited-objects.ts';
 
-interface Delegating extends LimitShare {
+interface DelegatingRoute extends LimitShare {
   readonly index: number;
   /** Delegates in other namespaces have a separate limit, so that their authors cannot use up the limit of the namespace. */
   readonly isForeign: boolean;
@@ -41,14 +41,14 @@ export class DelegateBudget implements NamespaceBudget {
       yield;
       if (!key.startsWith('VirtualService/')) continue;
       const config = objectOf(key);
-      if (this.#putDelegate(key, config)) hasDelegateChanged = true;
-      if (this.#putDelegating(key, config)) touchedKeys.add(namespaceOf(key));
+      if (this.#setDelegate(key, config)) hasDelegateChanged = true;
+      if (this.#setDelegatingObject(key, config)) touchedKeys.add(namespaceOf(key));
     }
     if (hasDelegateChanged) touchedKeys = new Set([...touchedKeys, ...this.#delegatingObjects.keys()]);
     return yield* recomputeLimited(touchedKeys, previous, (name) => this.#excessOf(name));
   }
 
-  #putDelegate(key: string, config: Config | undefined): boolean {
+  #setDelegate(key: string, config: Config | undefined): boolean {
     const id = key.slice(key.indexOf('/') + 1);
     const delegateConfig = this.#delegates.get(id);
     const spec = config?.spec as VirtualService | undefined;
@@ -59,7 +59,7 @@ export class DelegateBudget implements NamespaceBudget {
     return delegateConfig !== units;
   }
 
-  #putDelegating(key: string, config: Config | undefined): boolean {
+  #setDelegatingObject(key: string, config: Config | undefined): boolean {
     const namespace = namespaceOf(key);
     const delegatingOfNamespace = this.#delegatingObjects.get(namespace) ?? new Map<string, Config>();
     const wasDelegating = delegatingOfNamespace.delete(key);
@@ -73,15 +73,16 @@ export class DelegateBudget implements NamespaceBudget {
   }
 
   *#excessOf(namespace: string): Generator<LimitExcess> {
-    const allowedRoutes: Delegating[] = [];
-    const excessRoutes: Delegating[] = [];
-    for (const delegating of this.#delegatingObjects.get(namespace)?.values() ?? []) {
-      for (const routes of orderByShare(this.#delegatingRoutes(delegating))) {
-        const tooMany = new Set(beyondLimit(routes, maxHostRoutes));
-        for (const route of routes) (tooMany.has(route) ? excessRoutes : allowedRoutes).push(route);
+    const allowedRoutes: DelegatingRoute[] = [];
+    const excessRoutes: DelegatingRoute[] = [];
+    for (const delegatingObject of this.#delegatingObjects.get(namespace)?.values() ?? []) {
+      for (const routes of groupByShare(this.#delegatingRoutes(delegatingObject))) {
+        const excessRouteSet = new Set(itemsBeyondLimit(routes, maxHostRoutes));
+        for (const route of routes) (excessRouteSet.has(route) ? excessRoutes : allowedRoutes).push(route);
       }
     }
-    for (const routes of orderByShare(allowedRoutes)) excessRoutes.push(...beyondLimit(routes, maxDelegatedRoutes));
+    for (const routes of groupByShare(allowedRoutes))
+      excessRoutes.push(...itemsBeyondLimit(routes, maxDelegatedRoutes));
     for (const [config, routes] of Map.groupBy(excessRoutes, ({ config }) => config)) {
       yield excessOf(
         config,
@@ -90,7 +91,7 @@ export class DelegateBudget implements NamespaceBudget {
     }
   }
 
-  #delegatingRoutes(config: Config): readonly Delegating[] {
+  #delegatingRoutes(config: Config): readonly DelegatingRoute[] {
     const { hosts, http = [] } = config.spec as VirtualService;
     return http.flatMap((route, index) => {
       if (route.delegate === undefined) return [];
@@ -101,7 +102,7 @@ export class DelegateBudget implements NamespaceBudget {
   }
 }
 
-function orderByShare(routes: readonly Delegating[]): Iterable<readonly Delegating[]> {
+function groupByShare(routes: readonly DelegatingRoute[]): Iterable<readonly DelegatingRoute[]> {
   return Map.groupBy(routes, ({ isForeign }) => isForeign).values();
 }
 
@@ -109,10 +110,10 @@ function namespaceOf(key: string): string {
   return key.split('/', 2)[1]!;
 }
 
-function excessOf(original: Config, routes: readonly number[]): LimitExcess {
-  const spec = original.spec as VirtualService;
+function excessOf(originalConfig: Config, routes: readonly number[]): LimitExcess {
+  const spec = originalConfig.spec as VirtualService;
   return {
-    original,
+    original: originalConfig,
     variant: createHash('sha256').update(routes.join()).digest('hex').slice(0, 12),
     limit: () => {
       const excessIndexes = new Set(routes);
@@ -122,7 +123,7 @@ function excessOf(original: Config, routes: readonly number[]): LimitExcess {
         field: `spec.http[${routes[0]}].delegate`,
         message:
           `${routes.length} routes respond with 503: with delegates (hosts x matches x matches of the delegate), the limit is ` +
-          `${maxHostRoutes} routes for one object and ${maxDelegatedRoutes} for all objects of namespace ${original.namespace} ` +
+          `${maxHostRoutes} routes for one object and ${maxDelegatedRoutes} for all objects of namespace ${originalConfig.namespace} ` +
           '(LIMIT_EXCEEDED): reduce hosts, matches or delegates',
       };
     },

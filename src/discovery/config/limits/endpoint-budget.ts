@@ -3,7 +3,7 @@
  * in 2.25 million endpoints for every proxy. Beyond the limit, the youngest objects have no endpoints.
  */
 import type { Config } from '../../../model/config/config.ts';
-import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
+import { itemsBeyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
 import type { EndpointSlice } from '../../../model/kinds/kubernetes/endpoint-slice.ts';
 import { type Endpoints, slicesOf } from '../../../model/kinds/kubernetes/endpoints.ts';
 import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
@@ -22,7 +22,7 @@ import {
 
 type Labels = Readonly<Record<string, string>>;
 
-interface Labelled {
+interface LabelledEndpoints {
   readonly labels: Labels;
 }
 
@@ -41,15 +41,15 @@ interface Selection {
 
 interface NamespaceEndpoints {
   readonly sources: Map<string, EndpointSource>;
-  readonly entries: LabelIndex<Labelled>;
-  readonly pods: Map<string, Labelled>;
-  readonly sums: Sums;
+  readonly entries: LabelIndex<LabelledEndpoints>;
+  readonly pods: Map<string, LabelledEndpoints>;
+  readonly sums: EndpointSums;
   /** `undefined` while no object selects pods. */
-  podIndex?: LabelIndex<Labelled> | undefined;
+  podIndex?: LabelIndex<LabelledEndpoints> | undefined;
 }
 
 /** Upper bounds, without evaluating selectors. */
-interface Sums {
+interface EndpointSums {
   listedEndpointCount: number;
   /** Endpoints per WorkloadEntry, if all selectors match it. */
   clusters: number;
@@ -74,10 +74,11 @@ export class EndpointBudget implements NamespaceBudget {
     const touchedKeys = new Set<string>();
     for (const key of keys) {
       yield;
-      this.#put(key, objectOf(key), touchedKeys);
+      this.#putConfig(key, objectOf(key), touchedKeys);
     }
-    const limitedBefore = new Set([...previous.values()].map(({ original }) => original.namespace));
-    for (const name of touchedKeys) if (!limitedBefore.has(name) && this.#isWithinLimit(name)) touchedKeys.delete(name);
+    const previouslyLimited = new Set([...previous.values()].map(({ original }) => original.namespace));
+    for (const name of touchedKeys)
+      if (!previouslyLimited.has(name) && this.#isWithinLimit(name)) touchedKeys.delete(name);
     if (touchedKeys.size === 0) return { limitedByKey: previous, changedKeys: touchedKeys };
     return yield* recomputeLimited(touchedKeys, previous, (name) => this.#excessOf(name));
   }
@@ -92,29 +93,29 @@ export class EndpointBudget implements NamespaceBudget {
     );
   }
 
-  #put(key: string, config: Config | undefined, touchedKeys: Set<string>): void {
+  #putConfig(key: string, config: Config | undefined, touchedKeys: Set<string>): void {
     const [kind = '', name = ''] = key.split('/', 2);
     if (!kinds.has(kind)) return;
     const namespace = this.#namespaces.get(name) ?? {
       ...{
         sources: new Map<string, EndpointSource>(),
-        entries: new LabelIndex<Labelled>(),
-        pods: new Map<string, Labelled>(),
+        entries: new LabelIndex<LabelledEndpoints>(),
+        pods: new Map<string, LabelledEndpoints>(),
       },
       sums: { listedEndpointCount: 0, clusters: 0, clustersOfPods: 0 },
     };
     if (kind === 'WorkloadEntry') {
-      if (config === undefined) namespace.entries.drop(key);
+      if (config === undefined) namespace.entries.remove(key);
       else namespace.entries.put(key, { labels: { ...(config.spec as WorkloadEntry).labels, ...config.labels } });
     } else if (kind === 'Pod') {
       if (config === undefined) namespace.pods.delete(key);
       else namespace.pods.set(key, { labels: config.labels });
-      if (config === undefined) namespace.podIndex?.drop(key);
+      if (config === undefined) namespace.podIndex?.remove(key);
       else namespace.podIndex?.put(key, { labels: config.labels });
     } else {
       const source = config && sourceOf(config);
-      addTo(namespace.sums, namespace.sources.get(key), -1);
-      addTo(namespace.sums, source, 1);
+      addToSums(namespace.sums, namespace.sources.get(key), -1);
+      addToSums(namespace.sums, source, 1);
       if (source === undefined) namespace.sources.delete(key);
       else namespace.sources.set(key, source);
       // Added even if nothing remains, because the caller's map may contain the previous result of the namespace.
@@ -129,23 +130,23 @@ export class EndpointBudget implements NamespaceBudget {
   *#excessOf(name: string): Generator<LimitExcess> {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return;
-    const shares = sharesOf(namespace);
-    const excessShares = beyondLimit(shares, this.#maxEndpoints);
+    const shares = limitSharesOf(namespace);
+    const excessShares = itemsBeyondLimit(shares, this.#maxEndpoints);
     if (excessShares.length === 0) return;
-    const total = shares.reduce((sum, { cost }) => sum + cost, 0);
-    for (const { config } of excessShares) yield this.#buildExcess(config, total);
+    const totalCost = shares.reduce((sum, { cost }) => sum + cost, 0);
+    for (const { config } of excessShares) yield this.#buildLimitExcess(config, totalCost);
   }
 
-  #buildExcess(original: Config, total: number): LimitExcess {
-    const { kind, namespace } = original;
+  #buildLimitExcess(originalConfig: Config, totalCost: number): LimitExcess {
+    const { kind, namespace } = originalConfig;
     return {
-      original,
+      original: originalConfig,
       variant: 'without-endpoints',
       limit: () => ({
-        config: omitEndpoints(original),
-        field: fields[kind]!(original),
+        config: omitEndpoints(originalConfig),
+        field: fields[kind]!(originalConfig),
         message:
-          `${effects[kind] ?? 'its services get no endpoints'}: the services of namespace ${namespace} have ${total} endpoints (addresses x ` +
+          `${effects[kind] ?? 'its services get no endpoints'}: the services of namespace ${namespace} have ${totalCost} endpoints (addresses x ` +
           `ports, x hosts of a ServiceEntry), the limit is ${this.#maxEndpoints} (LIMIT_EXCEEDED): reduce hosts, ports or ` +
           'selected workloads, distribute the objects over several namespaces, or raise PILOT_MAX_ENDPOINTS_PER_NAMESPACE',
       }),
@@ -188,8 +189,8 @@ function sliceSize({ endpoints, ports }: EndpointSlice): number {
 function selectionOf({ kind, spec }: Config): Selection | undefined {
   if (kind === 'Service') {
     const { type, selector = {}, ports } = (spec as KubernetesService).spec;
-    const isNone = type === 'ExternalName' || Object.keys(selector).length === 0;
-    return isNone ? undefined : { selector, clusters: ports.length, selectsPods: false };
+    const selectsNothing = type === 'ExternalName' || Object.keys(selector).length === 0;
+    return selectsNothing ? undefined : { selector, clusters: ports.length, selectsPods: false };
   }
   if (kind !== 'ServiceEntry') return undefined;
   const { workloadSelector, resolution, hosts, ports } = spec as ServiceEntry;
@@ -198,7 +199,7 @@ function selectionOf({ kind, spec }: Config): Selection | undefined {
   return { selector: workloadSelector.labels, clusters: hosts.length * ports.length, selectsPods: true };
 }
 
-function addTo(sums: Sums, source: EndpointSource | undefined, times: 1 | -1): void {
+function addToSums(sums: EndpointSums, source: EndpointSource | undefined, times: 1 | -1): void {
   if (source === undefined) return;
   const { listedEndpointCount, selection } = source;
   sums.listedEndpointCount += times * listedEndpointCount;
@@ -206,7 +207,7 @@ function addTo(sums: Sums, source: EndpointSource | undefined, times: 1 | -1): v
   if (selection?.selectsPods) sums.clustersOfPods += times * selection.clusters;
 }
 
-function sharesOf(namespace: NamespaceEndpoints): readonly LimitShare[] {
+function limitSharesOf(namespace: NamespaceEndpoints): readonly LimitShare[] {
   const { sources, entries, pods } = namespace;
   if (![...sources.values()].some(({ selection }) => selection?.selectsPods)) namespace.podIndex = undefined;
   else if (namespace.podIndex === undefined) {

@@ -4,7 +4,7 @@
  * in their own namespace, lose their subsets, or respond with 503.
  */
 import type { Config } from '../../../model/config/config.ts';
-import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
+import { itemsBeyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import type { TrafficPolicy } from '../../../model/kinds/destinations/traffic-policy.ts';
@@ -26,28 +26,28 @@ import {
 } from './limited-objects.ts';
 
 /** Costs for sidecars and for gateways, which are limited separately. */
-interface Costs {
+interface ExportCosts {
   readonly mesh: number;
   readonly gateways: number;
 }
 
-interface Exported extends Costs {
+interface ExportedConfig extends ExportCosts {
   readonly config: Config;
 }
 
 interface NamespaceExports {
-  readonly objects: Map<string, Exported>;
+  readonly objects: Map<string, ExportedConfig>;
   readonly totals: { mesh: number; gateways: number };
 }
 
 export class ExportBudget implements NamespaceBudget {
-  readonly #limits: Costs;
+  readonly #limits: ExportCosts;
   readonly #namespaces = new Map<string, NamespaceExports>();
 
   /**
    * @param limits per namespace: PILOT_MAX_EXPORTED_PER_NAMESPACE for sidecars, PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE for gateways
    */
-  constructor(limits: Costs) {
+  constructor(limits: ExportCosts) {
     this.#limits = limits;
   }
 
@@ -60,14 +60,14 @@ export class ExportBudget implements NamespaceBudget {
     const touchedKeys = new Set<string>();
     for (const key of keys) {
       yield;
-      this.#put(key, objectOf(key), settings, touchedKeys);
+      this.#putConfig(key, objectOf(key), settings, touchedKeys);
     }
     return yield* recomputeLimited(touchedKeys, previous, (name) =>
       name === settings.rootNamespace ? [] : this.#excessOf(name),
     );
   }
 
-  #put(key: string, config: Config | undefined, settings: BudgetSettings, touchedKeys: Set<string>): void {
+  #putConfig(key: string, config: Config | undefined, settings: BudgetSettings, touchedKeys: Set<string>): void {
     const [kind = '', name = ''] = key.split('/', 2);
     const costsOf = costs.get(kind);
     if (costsOf === undefined) return;
@@ -93,45 +93,48 @@ export class ExportBudget implements NamespaceBudget {
     const { totals } = namespace;
     const configsOf = (shares: readonly LimitShare[]): ReadonlySet<Config> =>
       new Set(shares.map(({ config }) => config));
-    const meshBeyond = configsOf(this.#excessShares(namespace, 'mesh'));
-    const gatewaysBeyond = configsOf(this.#excessShares(namespace, 'gateways'));
+    const excessOfMesh = configsOf(this.#excessShares(namespace, 'mesh'));
+    const excessOfGateways = configsOf(this.#excessShares(namespace, 'gateways'));
     // A route that responds with 503 keeps its matches, so the number of such routes is limited too.
-    const closable = [...gatewaysBeyond].map((config) => ({ config, cost: virtualServiceUnits(closedSpec(config)) }));
-    const hidden = configsOf(beyondLimit(closable, this.#limits.gateways));
-    for (const config of new Set([...meshBeyond, ...gatewaysBeyond])) {
+    const closable = [...excessOfGateways].map((config) => ({
+      config,
+      cost: virtualServiceUnits(specWithoutExport(config)),
+    }));
+    const hiddenConfigs = configsOf(itemsBeyondLimit(closable, this.#limits.gateways));
+    for (const config of new Set([...excessOfMesh, ...excessOfGateways])) {
       const appliesToGateways = gatewaysOf(config).length > 0;
       const limitation: Limitation = {
-        isHidden: hidden.has(config) || (meshBeyond.has(config) && !appliesToGateways),
-        isOutOfMesh: meshBeyond.has(config) && appliesToGateways,
-        isClosed: gatewaysBeyond.has(config),
+        isHidden: hiddenConfigs.has(config) || (excessOfMesh.has(config) && !appliesToGateways),
+        isOutOfMesh: excessOfMesh.has(config) && appliesToGateways,
+        isClosed: excessOfGateways.has(config),
       };
-      yield this.#buildExcess(config, limitation, totals);
+      yield this.#buildLimitExcess(config, limitation, totals);
     }
   }
 
-  #excessShares({ objects, totals }: NamespaceExports, share: keyof Costs): LimitShare[] {
-    if (totals[share] <= this.#limits[share]) return [];
-    const shares = [...objects.values()].filter((exportedObject) => exportedObject[share] > 0);
-    return beyondLimit(
-      shares.map(({ config, [share]: cost }) => ({ config, cost })),
-      this.#limits[share],
+  #excessShares({ objects, totals }: NamespaceExports, shareName: keyof ExportCosts): LimitShare[] {
+    if (totals[shareName] <= this.#limits[shareName]) return [];
+    const shares = [...objects.values()].filter((exportedObject) => exportedObject[shareName] > 0);
+    return itemsBeyondLimit(
+      shares.map(({ config, [shareName]: cost }) => ({ config, cost })),
+      this.#limits[shareName],
     );
   }
 
-  #buildExcess(original: Config, limitation: Limitation, totals: Costs): LimitExcess {
+  #buildLimitExcess(originalConfig: Config, limitation: Limitation, totalCosts: ExportCosts): LimitExcess {
     const { isHidden, isOutOfMesh, isClosed } = limitation;
-    const share = isClosed ? 'gateways' : 'mesh';
+    const shareName = isClosed ? 'gateways' : 'mesh';
     return {
-      original,
+      original: originalConfig,
       variant: `limited${isHidden ? '-hidden' : ''}${isOutOfMesh ? '-out-of-mesh' : ''}${isClosed ? '-closed' : ''}`,
       limit: () => {
-        const { config, effect } = limitedConfig(original, limitation);
+        const { config, effect } = limitedConfig(originalConfig, limitation);
         return {
           config,
           field: '',
           message:
-            `${effect}: namespace ${original.namespace} exports ${totals[share]} ${exportTexts[share].resources}, ` +
-            `the limit is ${this.#limits[share]} (LIMIT_EXCEEDED): narrow exportTo of its objects, or raise ${exportTexts[share].setting}`,
+            `${effect}: namespace ${originalConfig.namespace} exports ${totalCosts[shareName]} ${limitTexts[shareName].resources}, ` +
+            `the limit is ${this.#limits[shareName]} (LIMIT_EXCEEDED): narrow exportTo of its objects, or raise ${limitTexts[shareName].setting}`,
         };
       },
     };
@@ -149,15 +152,15 @@ interface Limitation {
   readonly isClosed: boolean;
 }
 
-const exportTexts: Readonly<Record<keyof Costs, { readonly resources: string; readonly setting: string }>> = {
+const limitTexts: Readonly<Record<keyof ExportCosts, { readonly resources: string; readonly setting: string }>> = {
   mesh: { resources: 'clusters and routes', setting: 'PILOT_MAX_EXPORTED_PER_NAMESPACE' },
   gateways: { resources: 'routes at gateways', setting: 'PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE' },
 };
 
-const noCosts: Costs = { mesh: 0, gateways: 0 };
+const noCosts: ExportCosts = { mesh: 0, gateways: 0 };
 
 /** Objects that are not visible in other namespaces cost nothing. */
-const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => Costs> = new Map([
+const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => ExportCosts> = new Map([
   [
     'ServiceEntry',
     (config, { defaultServiceExportTo }) => {
@@ -227,7 +230,7 @@ function gatewaysOf({ kind, spec }: Config): readonly string[] {
   return kind === 'VirtualService' ? ((spec as VirtualService).gateways ?? []).filter((name) => name !== 'mesh') : [];
 }
 
-const inOwnNamespace = 'it is visible in its own namespace only';
+const ownNamespaceOnlyText = 'it is visible in its own namespace only';
 
 /** A limited DestinationRule keeps its TLS settings but loses its subsets. */
 function limitedConfig(
@@ -242,13 +245,13 @@ function limitedConfig(
     case 'Service':
       return {
         config: { annotations: { ...config.annotations, [exportAnnotationName]: '.' } },
-        effect: inOwnNamespace,
+        effect: ownNamespaceOnlyText,
       };
     case 'VirtualService': {
       const { isHidden, isOutOfMesh, isClosed } = limitation;
-      const spec = isClosed ? closedSpec(config) : (config.spec as VirtualService);
+      const spec = isClosed ? specWithoutExport(config) : (config.spec as VirtualService);
       const effects = [
-        isHidden && inOwnNamespace,
+        isHidden && ownNamespaceOnlyText,
         isOutOfMesh && 'it does not apply to the mesh',
         isClosed && 'its routes respond with 503',
       ];
@@ -264,12 +267,12 @@ function limitedConfig(
       };
     }
     default:
-      return { config: { spec: { ...(config.spec as object), exportTo: ['.'] } }, effect: inOwnNamespace };
+      return { config: { spec: { ...(config.spec as object), exportTo: ['.'] } }, effect: ownNamespaceOnlyText };
   }
 }
 
 /** No request must match a wider route, so all matches are kept. TCP connections are sent to a nonexistent destination, which closes them. */
-function closedSpec({ spec }: Config): VirtualService {
+function specWithoutExport({ spec }: Config): VirtualService {
   const { http, tls, tcp, ...otherFields } = spec as VirtualService;
   return {
     ...otherFields,

@@ -1,6 +1,6 @@
 /** Limits the Ingress paths of a namespace. Paths of the youngest Ingresses respond with 503, so that their requests do not match a wider path. */
 import type { Config } from '../../../model/config/config.ts';
-import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
+import { itemsBeyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
 import type { Ingress } from '../../../model/kinds/kubernetes/ingress.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import {
@@ -47,23 +47,23 @@ export class IngressBudget implements NamespaceBudget {
 
   *#excessOf(name: string): Generator<LimitExcess> {
     const shares = [...(this.#namespaces.get(name)?.values() ?? [])];
-    const excessShares = beyondLimit(shares, this.#maxPaths);
-    const removedShares = new Set(beyondLimit(excessShares, this.#maxPaths));
-    const total = shares.reduce((sum, { cost }) => sum + cost, 0);
+    const excessShares = itemsBeyondLimit(shares, this.#maxPaths);
+    const removedShares = new Set(itemsBeyondLimit(excessShares, this.#maxPaths));
+    const totalCost = shares.reduce((sum, { cost }) => sum + cost, 0);
     for (const share of excessShares)
-      yield this.#buildExcess(share.config as Config<Ingress>, removedShares.has(share), total);
+      yield this.#buildLimitExcess(share.config as Config<Ingress>, removedShares.has(share), totalCost);
   }
 
-  #buildExcess(original: Config<Ingress>, isRemoved: boolean, total: number): LimitExcess {
-    const { namespace, spec } = original;
+  #buildLimitExcess(originalConfig: Config<Ingress>, isRemoved: boolean, totalCost: number): LimitExcess {
+    const { namespace, spec } = originalConfig;
     return {
-      original,
+      original: originalConfig,
       variant: isRemoved ? 'removed' : 'closed',
       limit: () => ({
         config: isRemoved ? { spec: { ...spec, spec: { ...spec.spec, rules: [], tls: [] } } } : { isClosed: true },
         field: 'spec.rules',
         message:
-          `${isRemoved ? 'it is ignored' : 'its paths respond with 503'}: Ingresses of namespace ${namespace} have ${total} paths and hosts ` +
+          `${isRemoved ? 'it is ignored' : 'its paths respond with 503'}: Ingresses of namespace ${namespace} have ${totalCost} paths and hosts ` +
           `of TLS, the limit is ${this.#maxPaths} (LIMIT_EXCEEDED): reduce them, or raise PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE`,
       }),
     };

@@ -7,7 +7,7 @@ import { ExportBudget } from './export-budget.ts';
 import { IngressBudget } from './ingress-budget.ts';
 import type { BudgetSettings, LimitedObject, LimitedObjects, NamespaceBudget } from './limited-objects.ts';
 
-type Limited = ReadonlyMap<string, LimitedObject>;
+type LimitedByKey = ReadonlyMap<string, LimitedObject>;
 
 export interface NamespaceLimits {
   readonly maxExportedPerNamespace: number;
@@ -18,7 +18,7 @@ export interface NamespaceLimits {
 
 export class NamespaceBudgets implements NamespaceBudget {
   readonly #budgets: readonly NamespaceBudget[];
-  readonly #partsOfResult = new WeakMap<Limited, readonly Limited[]>();
+  readonly #partsOfResult = new WeakMap<LimitedByKey, readonly LimitedByKey[]>();
   /** Combined results, with the result of the last limit as key, so that equal results are reported once. */
   readonly #combinedLimits = new WeakMap<LimitedObject, LimitedObject>();
 
@@ -35,18 +35,18 @@ export class NamespaceBudgets implements NamespaceBudget {
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     settings: BudgetSettings,
-    previous: Limited,
+    previous: LimitedByKey,
   ): Steps<LimitedObjects> {
     const previousParts = this.#partsOfResult.get(previous);
     const touchedKeys = new Set(keys);
     const changedKeys = new Set<string>();
     const limitedObjects = new Map<string, LimitedObject>();
-    const limitedParts: Limited[] = [];
+    const limitedParts: LimitedByKey[] = [];
     for (const [index, budget] of this.#budgets.entries()) {
-      const narrowed = (key: string): Config | undefined => limitedObjects.get(key)?.config ?? objectOf(key);
+      const limitedConfigOf = (key: string): Config | undefined => limitedObjects.get(key)?.config ?? objectOf(key);
       const budgetResult = yield* budget.limitInSteps(
         touchedKeys,
-        narrowed,
+        limitedConfigOf,
         settings,
         previousParts?.[index] ?? previous,
       );
@@ -55,25 +55,25 @@ export class NamespaceBudgets implements NamespaceBudget {
         changedKeys.add(key);
       }
       for (const [key, limitedObject] of budgetResult.limitedByKey)
-        limitedObjects.set(key, this.#combine(limitedObjects.get(key), limitedObject));
+        limitedObjects.set(key, this.#combineLimits(limitedObjects.get(key), limitedObject));
       limitedParts.push(budgetResult.limitedByKey);
     }
     this.#partsOfResult.set(limitedObjects, limitedParts);
     return { limitedByKey: limitedObjects, changedKeys };
   }
 
-  #combine(reduced: LimitedObject | undefined, last: LimitedObject): LimitedObject {
-    if (reduced === undefined) return last;
-    const cachedLimit = this.#combinedLimits.get(last);
-    if (cachedLimit?.original === reduced.original) return cachedLimit;
-    const combined = combinedLimit(reduced, last);
-    this.#combinedLimits.set(last, combined);
-    return combined;
+  #combineLimits(reducedObject: LimitedObject | undefined, lastLimited: LimitedObject): LimitedObject {
+    if (reducedObject === undefined) return lastLimited;
+    const cachedLimit = this.#combinedLimits.get(lastLimited);
+    if (cachedLimit?.original === reducedObject.original) return cachedLimit;
+    const combinedObject = combinedLimit(reducedObject, lastLimited);
+    this.#combinedLimits.set(lastLimited, combinedObject);
+    return combinedObject;
   }
 }
 
-/** @param last limitation of the object after `reduced` */
-export function combinedLimit(reduced: LimitedObject, last: LimitedObject): LimitedObject {
-  const message = `${reduced.problem.message}; ${last.problem.message}`;
-  return { ...last, original: reduced.original, problem: { ...reduced.problem, message } };
+/** @param lastLimited limitation of the object after `reduced` */
+export function combinedLimit(reducedObject: LimitedObject, lastLimited: LimitedObject): LimitedObject {
+  const message = `${reducedObject.problem.message}; ${lastLimited.problem.message}`;
+  return { ...lastLimited, original: reducedObject.original, problem: { ...reducedObject.problem, message } };
 }

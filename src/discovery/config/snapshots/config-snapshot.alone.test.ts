@@ -35,7 +35,7 @@ function* versionsOf(snapshot: ConfigSnapshot, count: number): Generator<ConfigS
         : step % 3 === 1
           ? [keyOf(route(count + step)), route(count + step)]
           : [keyOf(route(number)), undefined];
-    last = last.edited(new Map([edit]));
+    last = last.withEdits(new Map([edit]));
     yield last;
   }
 }
@@ -84,7 +84,7 @@ describe('editing one object of a snapshot', () => {
   it('does not modify the previous snapshot, and reuses the arrays of other kinds', () => {
     const previous = new ConfigSnapshot([route(1), route(2), { ...route(3), kind: 'Gateway' }]);
     const set = previous.set;
-    const nextSnapshot = previous.edited(new Map([[keyOf(route(1)), undefined]]));
+    const nextSnapshot = previous.withEdits(new Map([[keyOf(route(1)), undefined]]));
     expect(previous.set.VirtualService.map(({ name }) => name)).toEqual(['route-1', 'route-2']);
     expect(nextSnapshot.set.VirtualService.map(({ name }) => name)).toEqual(['route-2']);
     expect(nextSnapshot.set.Gateway).toBe(set.Gateway);

@@ -25,7 +25,7 @@ export class ConfigSnapshot {
   #set: ConfigSet | undefined;
   #placeholders: readonly Config[] | undefined;
 
-  constructor(configs: readonly Config[], derived?: Derived) {
+  constructor(configs: readonly Config[], derived?: DerivedIndexes) {
     this.#objects = derived?.objects ?? PersistentMap.of(configs.map((config) => [configKeyText(config), config]));
     this.byKey = this.#objects;
     this.#lists = derived?.lists ?? listsOf(configs);
@@ -49,20 +49,22 @@ export class ConfigSnapshot {
   }
 
   /** Lists of other kinds keep their identity. Returns the same snapshot if nothing differs. */
-  edited(edits: ConfigEdits): ConfigSnapshot {
+  withEdits(edits: ConfigEdits): ConfigSnapshot {
     return runToEnd(this.editInSteps(edits));
   }
 
   *editInSteps(edits: ConfigEdits): Steps<ConfigSnapshot> {
-    let derived: Derived = { objects: this.#objects, lists: this.#lists, checksum: this.#sum };
+    let nextDerived: DerivedIndexes = { objects: this.#objects, lists: this.#lists, checksum: this.#sum };
     let hasChanged = false;
-    for (const editsPart of inParts([...edits], editsPerStep)) {
-      const real = editsPart.filter(([key, config]) => this.#objects.get(key) !== config);
-      if (real.length > 0) derived = editedWith(derived, real);
-      hasChanged ||= real.length > 0;
+    for (const editsPart of splitIntoParts([...edits], editsPerStep)) {
+      const effectiveEdits = editsPart.filter(([key, config]) => this.#objects.get(key) !== config);
+      if (effectiveEdits.length > 0) nextDerived = editConfigs(nextDerived, effectiveEdits);
+      hasChanged ||= effectiveEdits.length > 0;
       yield;
     }
-    return hasChanged ? new ConfigSnapshot([], { ...derived, checksum: BigInt.asUintN(64, derived.checksum) }) : this;
+    return hasChanged
+      ? new ConfigSnapshot([], { ...nextDerived, checksum: BigInt.asUintN(64, nextDerived.checksum) })
+      : this;
   }
 
   /** Fast if one snapshot was edited from the other. */
@@ -82,10 +84,10 @@ export class ConfigSnapshot {
     const events: Record<ConfigChange['event'], ConfigChange[]> = { delete: [], add: [], update: [] };
     for (const key of new Set(keys)) {
       yield;
-      const [previousConfig, now] = [previous.byKey.get(key), this.byKey.get(key)];
-      if (previousConfig === now) continue;
-      const event = previousConfig === undefined ? 'add' : now === undefined ? 'delete' : 'update';
-      if (event !== 'update' || needsPush(previousConfig!, now!)) events[event].push({ key, event });
+      const [previousConfig, currentConfig] = [previous.byKey.get(key), this.byKey.get(key)];
+      if (previousConfig === currentConfig) continue;
+      const event = previousConfig === undefined ? 'add' : currentConfig === undefined ? 'delete' : 'update';
+      if (event !== 'update' || needsPush(previousConfig!, currentConfig!)) events[event].push({ key, event });
     }
     const changes: ConfigChange[] = [];
     for (const changesOfEvent of [events.delete, events.add, events.update]) {
@@ -99,24 +101,24 @@ export class ConfigSnapshot {
 /** Larger edits rebuild a kind's list several times. */
 const editsPerStep = 64;
 
-function* inParts<T>(items: readonly T[], length: number): Generator<readonly T[]> {
+function* splitIntoParts<T>(items: readonly T[], length: number): Generator<readonly T[]> {
   for (let start = 0; start < items.length; start += length) yield items.slice(start, start + length);
 }
 
-function editedWith(
-  { objects, lists, checksum }: Derived,
+function editConfigs(
+  { objects, lists, checksum }: DerivedIndexes,
   edits: readonly (readonly [string, Config | undefined])[],
-): Derived {
-  let total = checksum;
+): DerivedIndexes {
+  let nextChecksum = checksum;
   for (const [key, config] of edits) {
     const previousConfig = objects.get(key);
-    if (previousConfig !== undefined) total -= hashOf(key, previousConfig);
-    if (config !== undefined) total += hashOf(key, config);
+    if (previousConfig !== undefined) nextChecksum -= hashOf(key, previousConfig);
+    if (config !== undefined) nextChecksum += hashOf(key, config);
   }
-  return { objects: editedMap(objects, edits), lists: editedLists(lists, objects, edits), checksum: total };
+  return { objects: applyEdits(objects, edits), lists: editedLists(lists, objects, edits), checksum: nextChecksum };
 }
 
-interface Derived {
+interface DerivedIndexes {
   readonly objects: PersistentMap<Config>;
   readonly lists: ConfigLists;
   readonly checksum: bigint;
@@ -132,7 +134,7 @@ function hashOf(key: string, { resourceVersion, creationTimestamp }: Config): bi
   return hash('sha1', `${key} ${resourceVersion} ${creationTimestamp}`, 'buffer').readBigUInt64BE();
 }
 
-function editedMap(
+function applyEdits(
   objects: PersistentMap<Config>,
   edits: readonly (readonly [string, Config | undefined])[],
 ): PersistentMap<Config> {

@@ -6,7 +6,7 @@ import type { ConfigChange, ConfigProblem } from '../../../../machines/discovery
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
-import { effectIn } from '../../../model/config/refused.ts';
+import { effectText } from '../../../model/config/refused.ts';
 import type { Ingress } from '../../../model/kinds/kubernetes/ingress.ts';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import {
@@ -38,7 +38,7 @@ type TranslationSettings = IngressSettings & BudgetSettings & Partial<Pick<MeshC
 type AddressReading = readonly [address: string, reading: SourceReading];
 
 /** @param limited `undefined` if the object is no longer limited */
-export type LimitListener = (key: string, limited: LimitedObject | undefined) => void;
+export type LimitListener = (key: string, limitedObject: LimitedObject | undefined) => void;
 
 export interface MeshConfigsOptions {
   /** When the snapshot is read, objects are translated again if relevant settings changed. */
@@ -52,13 +52,13 @@ export interface MeshConfigsOptions {
 export class MeshConfigs {
   readonly #mesh: () => TranslationSettings;
   readonly #domain: string;
-  readonly #listeners: ((changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void)[] = [];
+  readonly #listeners: ((changes: readonly ConfigChange[], touchedKeys: ReadonlySet<string>) => void)[] = [];
   readonly #adapters: SourceAdapters;
   readonly #openedSources = new Map<string, ConfigSource>();
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
   #pendingReadings: AddressReading[] = [];
   readonly #snapshots = new WeakMap<ConfigSource, ConfigSnapshot>();
-  readonly #read = new WeakSet<ConfigSource>();
+  readonly #readSources = new WeakSet<ConfigSource>();
   #sourceObjects = ConfigSnapshot.empty;
   #snapshot = ConfigSnapshot.empty;
   #ingressObjects: ReadonlyMap<string, Config> = new Map();
@@ -97,7 +97,7 @@ export class MeshConfigs {
   }
 
   /** @param listener `touched` contains the keys of all changes, and of objects that changed without effect */
-  onChanges(listener: (changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void): void {
+  onChanges(listener: (changes: readonly ConfigChange[], touchedKeys: ReadonlySet<string>) => void): void {
     this.#listeners.push(listener);
   }
 
@@ -144,8 +144,8 @@ export class MeshConfigs {
       return { outcome: 'missing', reason: sourceReading.problems.map(problemLine).join('; ') };
     for (const key of sourceReading.touchedKeys) this.#touchedKeys.add(key);
     const { touchedKeys, problems, recovered } = sourceReading;
-    const isFirst = !this.#read.has(source);
-    this.#read.add(source);
+    const isFirst = !this.#readSources.has(source);
+    this.#readSources.add(source);
     const hasChanged = isFirst || touchedKeys.size + problems.length + recovered.length > 0;
     return { outcome: 'read', objects: source.snapshot.byKey.size, problems: source.problemCount, changed: hasChanged };
   }
@@ -171,7 +171,7 @@ export class MeshConfigs {
    * @param knownAddresses these and other sources to keep, which are read but not merged yet
    */
   join(addresses: readonly string[], knownAddresses = addresses, signal?: AbortSignal): Promise<ConfigReading> {
-    return this.#joinQueue.do(() => this.#join(addresses, knownAddresses, signal));
+    return this.#joinQueue.run(() => this.#join(addresses, knownAddresses, signal));
   }
 
   async #join(
@@ -196,47 +196,47 @@ export class MeshConfigs {
   }
 
   async #joinReadings(
-    all: readonly AddressReading[],
+    addressReadings: readonly AddressReading[],
     touchedKeys: Set<string>,
     signal: AbortSignal | undefined,
   ): Promise<ConfigReading> {
     const reportedTranslationProblems = this.#gatewayApi.problems;
     const reportedLimits = this.#limitedObjects;
-    const pendingReadings = all
+    const pendingReadings = addressReadings
       .map(([, sourceReading]) => sourceReading)
       .filter((sourceReading) => sourceReading.outcome === 'read');
-    const missingSources = all.filter(([, { outcome }]) => outcome === 'missing');
-    const problems = all.flatMap(([, sourceReading]) => sourceReading.problems);
+    const missingSources = addressReadings.filter(([, { outcome }]) => outcome === 'missing');
+    const problems = addressReadings.flatMap(([, sourceReading]) => sourceReading.problems);
     const isSourceMissing = missingSources.some(([address]) =>
       this.#sources.some(([sourceAddress]) => sourceAddress === address),
     );
     // Without changes, keeps the current snapshot, which is empty at the start.
-    const isNothing = pendingReadings.length === 0 && touchedKeys.size === 0;
-    const hasNothing = isNothing
+    const isUnchanged = pendingReadings.length === 0 && touchedKeys.size === 0;
+    const isConfigMissing = isUnchanged
       ? missingSources.length > 0
       : isSourceMissing && this.snapshot === ConfigSnapshot.empty;
-    if (hasNothing) {
+    if (isConfigMissing) {
       for (const key of touchedKeys) this.#touchedKeys.add(key);
       return { outcome: 'missing', problems };
     }
     const workTurns = new Turns();
     await this.#merge(touchedKeys, workTurns);
-    const now = this.#snapshot;
-    const changes = await workTurns.through(now.compareInSteps(this.#reportedSnapshot, touchedKeys));
+    const currentSnapshot = this.#snapshot;
+    const changes = await workTurns.runSteps(currentSnapshot.compareInSteps(this.#reportedSnapshot, touchedKeys));
     signal?.throwIfAborted();
-    this.#reportedSnapshot = now;
+    this.#reportedSnapshot = currentSnapshot;
     for (const listener of this.#listeners) listener(changes, touchedKeys);
     // A problem is reported again if its object changes.
     const translationProblems = [...this.#gatewayApi.problems].filter(([key]) => !reportedTranslationProblems.has(key));
     const limitProblems = this.#reportLimits(reportedLimits);
-    const inForce = this.#effectOfPlaceholders(problems);
+    const appliedPlaceholders = this.#effectOfPlaceholders(problems);
     return {
       outcome: 'read',
-      version: now.version,
-      objects: now.byKey.size,
+      version: currentSnapshot.version,
+      objects: currentSnapshot.byKey.size,
       changes,
       problems: [
-        ...problems.map(inForce),
+        ...problems.map(appliedPlaceholders),
         ...translationProblems.map(([, problem]) => toConfigProblem(problem)),
         ...limitProblems,
       ],
@@ -266,14 +266,15 @@ export class MeshConfigs {
    */
   #effectOfPlaceholders(problems: readonly ConfigProblem[]): (problem: ConfigProblem) => ConfigProblem {
     if (problems.every(({ closed }) => closed === undefined)) return (problem) => problem;
-    const standInByEffect = new Map<string, Config>();
-    for (const standIn of this.#sourceObjects.placeholders)
-      if (!standInByEffect.has(standIn.standsFor!.effect)) standInByEffect.set(standIn.standsFor!.effect, standIn);
+    const placeholderByEffect = new Map<string, Config>();
+    for (const placeholder of this.#sourceObjects.placeholders)
+      if (!placeholderByEffect.has(placeholder.standsFor!.effect))
+        placeholderByEffect.set(placeholder.standsFor!.effect, placeholder);
     return (problem) => {
       const { closed, ...otherFields } = problem;
       if (closed === undefined) return problem;
-      const standIn = standInByEffect.get(closed);
-      const effect = standIn && effectIn(standIn, this.#mesh().rootNamespace);
+      const standIn = placeholderByEffect.get(closed);
+      const effect = standIn && effectText(standIn, this.#mesh().rootNamespace);
       return effect === undefined ? otherFields : { ...otherFields, closed: effect };
     };
   }
@@ -315,17 +316,23 @@ export class MeshConfigs {
       gatewayApi: this.#gatewayApi,
       snapshot: this.#snapshot,
     };
-    const now = snapshots.length === 1 ? snapshots[0]! : await this.#joinSnapshots(snapshots, touchedKeys, workTurns);
+    const mergedSnapshot =
+      snapshots.length === 1 ? snapshots[0]! : await this.#joinSnapshots(snapshots, touchedKeys, workTurns);
     const hasChanged = touchedKeys.size > 0;
     let { made, settings, gatewayApi } = previous;
-    const ingresses = await workTurns.through(
-      this.#ingressBudget.limitInSteps(touchedKeys, (key) => now.byKey.get(key), this.#mesh(), this.#limitedIngresses),
+    const ingresses = await workTurns.runSteps(
+      this.#ingressBudget.limitInSteps(
+        touchedKeys,
+        (key) => mergedSnapshot.byKey.get(key),
+        this.#mesh(),
+        this.#limitedIngresses,
+      ),
     );
-    if (hasChanged && ingressesMayDiffer(previous.written.set, now.set)) {
+    if (hasChanged && ingressesMayDiffer(previous.written.set, mergedSnapshot.set)) {
       settings = this.#mesh();
-      made = await workTurns.through(
+      made = await workTurns.runSteps(
         translateIngressesInSteps(
-          withLimited(now.set, ingresses.limitedByKey),
+          withLimited(mergedSnapshot.set, ingresses.limitedByKey),
           settings,
           { domain: this.#domain },
           previous.made,
@@ -334,25 +341,27 @@ export class MeshConfigs {
       for (const key of [...previous.made.keys(), ...made.keys()]) touchedKeys.add(key);
     }
     if (hasChanged && translationMayDiffer(gatewayApi, touchedKeys)) {
-      gatewayApi = await workTurns.through(translateGatewayApiInSteps(now.set, this.#domain, previous.gatewayApi));
+      gatewayApi = await workTurns.runSteps(
+        translateGatewayApiInSteps(mergedSnapshot.set, this.#domain, previous.gatewayApi),
+      );
       for (const key of [...previous.gatewayApi.objects.keys(), ...gatewayApi.objects.keys()]) touchedKeys.add(key);
     }
     const configBeforeLimits = (key: string): Config | undefined =>
-      now.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key);
-    const { limitedByKey, changedKeys } = await workTurns.through(
+      mergedSnapshot.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key);
+    const { limitedByKey, changedKeys } = await workTurns.runSteps(
       this.#budgets.limitInSteps(touchedKeys, configBeforeLimits, this.#mesh(), this.#limitedObjects),
     );
     for (const key of changedKeys) touchedKeys.add(key);
-    let snapshot = now;
+    let snapshot = mergedSnapshot;
     if (made.size + gatewayApi.objects.size + limitedByKey.size > 0) {
       const edits = new Map<string, Config | undefined>();
       for (const key of touchedKeys) {
         edits.set(key, limitedByKey.get(key)?.config ?? configBeforeLimits(key));
-        await workTurns.rest();
+        await workTurns.waitIfTurnEnded();
       }
-      snapshot = await workTurns.through(previous.snapshot.editInSteps(edits));
+      snapshot = await workTurns.runSteps(previous.snapshot.editInSteps(edits));
     }
-    this.#sourceObjects = now;
+    this.#sourceObjects = mergedSnapshot;
     this.#ingressObjects = made;
     this.#limitedIngresses = ingresses.limitedByKey;
     this.#settings = settings;
@@ -368,14 +377,14 @@ export class MeshConfigs {
   ): Promise<ConfigSnapshot> {
     const edits = new Map<string, Config | undefined>();
     for (const key of touchedKeys) {
-      edits.set(key, firstOf(snapshots, key));
-      await workTurns.rest();
+      edits.set(key, findFirstConfig(snapshots, key));
+      await workTurns.waitIfTurnEnded();
     }
-    return workTurns.through(this.#sourceObjects.editInSteps(edits));
+    return workTurns.runSteps(this.#sourceObjects.editInSteps(edits));
   }
 
   #updateSnapshot(keys: Iterable<string>): void {
-    this.#snapshot = this.#snapshot.edited(new Map([...keys].map((key) => [key, this.#activeObject(key)])));
+    this.#snapshot = this.#snapshot.withEdits(new Map([...keys].map((key) => [key, this.#activeObject(key)])));
   }
 
   #activeObject(key: string): Config | undefined {
@@ -399,12 +408,12 @@ export class MeshConfigs {
 
 function withLimited(set: ConfigSet, limitedObjects: ReadonlyMap<string, LimitedObject>): ConfigSet {
   if (limitedObjects.size === 0) return set;
-  const inForce = (config: Config<Ingress>): Config<Ingress> =>
+  const limitedConfigOf = (config: Config<Ingress>): Config<Ingress> =>
     (limitedObjects.get(configKeyText(config))?.config as Config<Ingress> | undefined) ?? config;
-  return { ...set, Ingress: set.Ingress.map(inForce) };
+  return { ...set, Ingress: set.Ingress.map(limitedConfigOf) };
 }
 
-function firstOf(snapshots: readonly ConfigSnapshot[], key: string): Config | undefined {
+function findFirstConfig(snapshots: readonly ConfigSnapshot[], key: string): Config | undefined {
   // With a placeholder of a rejected object, a later source does not lift a restriction of an earlier one.
   for (const { byKey } of snapshots) {
     const config = byKey.get(key);

@@ -3,12 +3,12 @@ import type { Config } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { clusterConfig } from './config-sources.ts';
 
-/** @param inForce active objects by key; if absent, no placeholder applies */
+/** @param appliedPlaceholders active objects by key; if absent, no placeholder applies */
 export function toConfigProblem(
   { severity, file, line, object = '', field = '', message, code, standIn = '' }: Problem,
-  inForce?: ReadonlyMap<string, Config>,
+  appliedPlaceholders?: ReadonlyMap<string, Config>,
 ): ConfigProblem {
-  const closedEffect = inForce?.get(standIn)?.standsFor?.effect;
+  const placeholderEffect = appliedPlaceholders?.get(standIn)?.standsFor?.effect;
   // Objects in a cluster have no file.
   const location = file === '' ? { source: clusterConfig } : { file, line };
   return {
@@ -18,7 +18,7 @@ export function toConfigProblem(
     field,
     message,
     ...codeIn(code),
-    ...(closedEffect !== undefined && { closed: closedEffect }),
+    ...(placeholderEffect !== undefined && { closed: placeholderEffect }),
   };
 }
 
@@ -59,12 +59,12 @@ export function describeProblems(problems: readonly ConfigProblem[]): string {
 }
 
 /** Omits location and object of the first problem. */
-export function fieldTexts([first, ...further]: readonly ConfigProblem[]): string {
+export function fieldTexts([first, ...laterProblems]: readonly ConfigProblem[]): string {
   if (first === undefined) return '';
-  const shownProblems = further.slice(0, maxProblemsPerLine - 1).map(({ place, ...other }) => {
+  const shownProblems = laterProblems.slice(0, maxProblemsPerLine - 1).map(({ place, ...other }) => {
     return 'line' in place ? `line ${place.line}: ${fieldMessage(other)}` : fieldMessage(other);
   });
-  const omittedCount = further.length - shownProblems.length;
+  const omittedCount = laterProblems.length - shownProblems.length;
   return [fieldMessage(first), ...shownProblems, ...(omittedCount > 0 ? [`and ${omittedCount} more`] : [])].join('; ');
 }
 

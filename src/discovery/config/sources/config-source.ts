@@ -28,9 +28,9 @@ export interface ConfigSource {
   /**
    * The first call completes when all content of the source is available, because startup waits for it. Calls must not overlap.
    *
-   * @param places as reported by `watch`, or empty for everything
+   * @param paths as reported by `watch`, or empty for everything
    */
-  read(places: readonly string[]): Promise<SourceReading>;
+  read(paths: readonly string[]): Promise<SourceReading>;
 }
 
 /** Keys are URL schemes such as `fs` for `fs:///etc/mesh`. */

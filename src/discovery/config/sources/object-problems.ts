@@ -7,14 +7,14 @@ import { codeIn } from './config-problem.ts';
 /** Includes the effect of the placeholder. */
 export function problemOf(
   { severity, object = '', field = '', message, code, standIn = '' }: Problem,
-  standIns: readonly Config[],
+  placeholders: readonly Config[],
   source: string,
 ): ConfigProblem {
-  const closedEffect = standIns.find((config) => configKeyText(config) === standIn)?.standsFor?.effect;
+  const placeholderEffect = placeholders.find((config) => configKeyText(config) === standIn)?.standsFor?.effect;
   return {
     ...{ severity, place: { source }, object, field, message },
     ...codeIn(code),
-    ...(closedEffect !== undefined && { closed: closedEffect }),
+    ...(placeholderEffect !== undefined && { closed: placeholderEffect }),
   };
 }
 
@@ -38,7 +38,7 @@ export function boundedProblems(problems: readonly Problem[]): readonly Problem[
 /** A placeholder has no effect while the last valid version applies. */
 export function withoutEffect(
   problems: readonly ConfigProblem[],
-  lastGood: readonly Config[],
+  lastGoodConfigs: readonly Config[],
 ): readonly ConfigProblem[] {
-  return lastGood.length === 0 ? problems : problems.map(({ closed: _, ...problem }) => problem);
+  return lastGoodConfigs.length === 0 ? problems : problems.map(({ closed: _, ...problem }) => problem);
 }

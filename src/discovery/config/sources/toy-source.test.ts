@@ -88,7 +88,7 @@ class ToySource implements ConfigSource {
       this.#problems.set(name, configProblems);
       problems.push(...configProblems);
     }
-    this.#snapshot = this.#snapshot.edited(edits);
+    this.#snapshot = this.#snapshot.withEdits(edits);
     return { outcome: 'read', touchedKeys: new Set(edits.keys()), problems, recovered };
   }
 }

@@ -1,6 +1,6 @@
 import { type Config, configKeyOf } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
-import { writtenKind } from '../../../model/kinds/index.ts';
+import { originalKindName } from '../../../model/kinds/index.ts';
 
 export function problemFieldsOf(config: Config): Pick<Problem, 'file' | 'line' | 'key'> & { readonly object: string } {
   const { source } = config;
@@ -11,5 +11,5 @@ export function problemFieldsOf(config: Config): Pick<Problem, 'file' | 'line' |
 }
 
 export function objectText({ kind, namespace, name }: Pick<Config, 'kind' | 'namespace' | 'name'>): string {
-  return kind === 'MeshConfig' ? 'mesh configuration' : `${writtenKind(kind)} ${namespace}/${name}`;
+  return kind === 'MeshConfig' ? 'mesh configuration' : `${originalKindName(kind)} ${namespace}/${name}`;
 }

@@ -30,16 +30,16 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
   return configsOfKind<Gateway>('Gateway').flatMap((gateway) =>
     gateway.spec.servers.flatMap(({ tls }, index) =>
       (tls ? serverCredentials(tls) : []).flatMap(({ resource, field }): Problem[] => {
-        const unserved = unservedCredential(resource, gateway.namespace, { credentials, referenceGrants });
+        const unservedReason = unservedCredential(resource, gateway.namespace, { credentials, referenceGrants });
         // Missing objects are reported as CREDENTIAL_NOT_FOUND.
-        if (unserved?.cause !== 'content') return [];
+        if (unservedReason?.cause !== 'content') return [];
         return [
           {
             severity: 'warning',
             code: 'CREDENTIAL_INVALID',
             ...problemFieldsOf(gateway),
             field: `spec.servers[${index}].tls.${field}`,
-            message: `${unserved.text}, so TLS connections to the server fail`,
+            message: `${unservedReason.text}, so TLS connections to the server fail`,
           },
         ];
       }),

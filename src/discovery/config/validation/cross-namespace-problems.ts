@@ -6,8 +6,8 @@ import { crossNamespaceReach, type ReachSettings } from '../../../model/isolatio
 import { problemFieldsOf } from './about-object.ts';
 
 export function crossNamespaceProblems(configs: readonly Config[], settings: ReachSettings): Problem[] {
-  const reaches = [...crossNamespaceReach(configSetOf(configs), settings)].filter((reach) => reach !== undefined);
-  return reaches.map(({ code, config, field, message }): Problem => {
+  const reachWarnings = [...crossNamespaceReach(configSetOf(configs), settings)].filter((reach) => reach !== undefined);
+  return reachWarnings.map(({ code, config, field, message }): Problem => {
     return { severity: 'warning', ...problemFieldsOf(config), field, message, code };
   });
 }

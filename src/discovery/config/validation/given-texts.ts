@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import { isSystemError, messageOf } from '../../../runtime/errors.ts';
 import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import type { ConfigLimits } from '../files/config-limits.ts';
-import { compareWalked, configNames, isConfigName, walk } from '../files/directory-walk.ts';
+import { compareWalkOrder, configNames, isConfigName, walkDirectories } from '../files/directory-walk.ts';
 
 export interface GivenText {
   readonly file: string;
@@ -28,14 +28,14 @@ const chunkBytes = 64 * 1024;
  * @param limits limits of the control plane. `maxBytes` applies to all files together.
  */
 export async function readGivenTexts(paths: readonly string[], limits: ConfigLimits): Promise<GivenTexts> {
-  const textsReading: TextsReadState = { limits, bytes: 0, unreadable: [], notes: [] };
+  const readState: TextsReadState = { limits, bytes: 0, unreadable: [], notes: [] };
   const textsByFile = new Map<string, GivenText>();
   for (const path of paths) {
-    for (const inputText of await textsAt(path, textsReading)) {
+    for (const inputText of await textsAt(path, readState)) {
       if (!textsByFile.has(resolve(inputText.file))) textsByFile.set(resolve(inputText.file), inputText);
     }
   }
-  const { unreadable, notes } = textsReading;
+  const { unreadable, notes } = readState;
   return { texts: [...textsByFile.values()], unreadable, notes };
 }
 
@@ -46,31 +46,31 @@ interface TextsReadState {
   readonly notes: string[];
 }
 
-async function textsAt(path: string, textsReading: TextsReadState): Promise<GivenText[]> {
-  const { limits, unreadable } = textsReading;
+async function textsAt(path: string, readState: TextsReadState): Promise<GivenText[]> {
+  const { limits, unreadable } = readState;
   const remainingBytes = (): ByteLimit => ({
-    bytes: limits.maxBytes - textsReading.bytes,
+    bytes: limits.maxBytes - readState.bytes,
     setting: 'PILOT_CONFIG_MAX_BYTES',
   });
   try {
     if (!statSync(path).isDirectory()) {
       const text = await readNamedText(path, remainingBytes());
-      textsReading.bytes += Buffer.byteLength(text);
+      readState.bytes += Buffer.byteLength(text);
       return [{ file: path, text }];
     }
-    const { files, failures, ignoredFiles } = await walk(path, limits);
+    const { files, failures, ignoredFiles } = await walkDirectories(path, limits);
     for (const [file, error] of failures) unreadable.push(`${file}: ${messageOf(error)}`);
     if (files.length === 0) unreadable.push(`${path}: the directory has no files ${configNames}`);
-    if (ignoredFiles.count > 0) textsReading.notes.push(ignoredNote(path, ignoredFiles));
+    if (ignoredFiles.count > 0) readState.notes.push(ignoredNote(path, ignoredFiles));
     return files
       .map((file) => file.path)
       .filter(isConfigName)
-      .sort(compareWalked)
+      .sort(compareWalkOrder)
       .flatMap((file) => {
         try {
-          if (statSync(file).size > remainingBytes().bytes) throw tooManyBytes(remainingBytes());
+          if (statSync(file).size > remainingBytes().bytes) throw tooManyBytesError(remainingBytes());
           const text = readBoundedText(file, limits.maxFileBytes);
-          textsReading.bytes += Buffer.byteLength(text);
+          readState.bytes += Buffer.byteLength(text);
           return [{ file, text }];
         } catch (error) {
           unreadable.push(`${file}: ${messageOf(error)}`);
@@ -93,7 +93,7 @@ export interface ByteLimit {
   readonly setting: 'PILOT_CONFIG_MAX_BYTES' | 'PILOT_CONFIG_MAX_FILE_BYTES';
 }
 
-function tooManyBytes({ bytes, setting }: ByteLimit): Error {
+function tooManyBytesError({ bytes, setting }: ByteLimit): Error {
   return new Error(`has more than ${bytes} bytes, the rest of ${setting}: divide the file, or raise ${setting}`);
 }
 
@@ -108,12 +108,12 @@ export async function readNamedText(path: string, limit: ByteLimit): Promise<str
     const deadline = performance.now() + (isPipe && !isOpenDescriptor(path) ? maxPipeWaitMs : 0);
     for (;;) {
       const chunk = Buffer.allocUnsafe(chunkBytes);
-      const read = readChunk(file, chunk);
-      if (read === 'nothing yet') await setTimeout(pipePollMs);
-      else if (read > 0) {
-        chunks.push(chunk.subarray(0, read));
-        length += read;
-        if (length > limit.bytes) throw tooManyBytes(limit);
+      const bytesRead = readChunk(file, chunk);
+      if (bytesRead === 'nothing yet') await setTimeout(pipePollMs);
+      else if (bytesRead > 0) {
+        chunks.push(chunk.subarray(0, bytesRead));
+        length += bytesRead;
+        if (length > limit.bytes) throw tooManyBytesError(limit);
       } else if (length > 0 || !isPipe) return Buffer.concat(chunks, length).toString('utf8');
       else if (performance.now() < deadline) await setTimeout(pipePollMs);
       else if (isOpenDescriptor(path)) return '';
@@ -144,7 +144,7 @@ export async function readStreamText(stream: AsyncIterable<Buffer>, limit: ByteL
   for await (const chunk of stream) {
     chunks.push(chunk);
     length += chunk.length;
-    if (length > limit.bytes) throw tooManyBytes(limit);
+    if (length > limit.bytes) throw tooManyBytesError(limit);
   }
   return Buffer.concat(chunks, length).toString('utf8');
 }

@@ -62,9 +62,12 @@ function containersOf(podSpec: unknown): readonly object[] {
 }
 
 function isPort(portValue: unknown): boolean {
-  const isText = (value: unknown): boolean => value === undefined || typeof value === 'string';
+  const isOptionalString = (value: unknown): boolean => value === undefined || typeof value === 'string';
   return (
-    isObject(portValue) && isPortNumber(portValue.containerPort) && isText(portValue.name) && isText(portValue.protocol)
+    isObject(portValue) &&
+    isPortNumber(portValue.containerPort) &&
+    isOptionalString(portValue.name) &&
+    isOptionalString(portValue.protocol)
   );
 }
 

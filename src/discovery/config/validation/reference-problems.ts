@@ -2,7 +2,7 @@
 import { type Config, type ConfigKey, configKeyOf } from '../../../model/config/config.ts';
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { FieldPositions } from '../../../model/config/field-positions.ts';
-import type { Problem, RelatedPlace } from '../../../model/config/problem.ts';
+import type { Problem, RelatedLocation } from '../../../model/config/problem.ts';
 import { defaultFeatures } from '../../../model/mesh/features.ts';
 import type { MeshNetworks } from '../../../model/mesh/mesh-networks.ts';
 import { buildPushContext } from '../../../model/push-context/build-push-context.ts';
@@ -10,7 +10,7 @@ import { buildServiceRegistry } from '../../../model/services/service-registry.t
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { type ConfigWarning, type ObjectLocation, unlocatedMeshConfig } from '../../references/config-warning.ts';
 import { findConfigWarnings } from '../../references/find-config-warnings.ts';
-import { type CheckedKind, ObjectsOfFiles } from '../../references/known-objects.ts';
+import { ObjectsOfFiles, type ReferencedKind } from '../../references/known-objects.ts';
 import { unappliedPatches } from '../../references/policies/unapplied-patches.ts';
 import { objectText } from './about-object.ts';
 import type { GivenText } from './given-texts.ts';
@@ -56,16 +56,16 @@ export function referenceProblems(
     Pod: [...configs.Pod, ...pods] as Set['Pod'],
   });
   const fileObjects = new ObjectsOfFiles(withPods(writtenConfigs), hasMeshConfig, rejectedKeys);
-  const all = withPods(set);
-  const configWarnings = findConfigWarnings(context, all, fileObjects, meshFile && meshConfigOf(meshFile));
+  const configsWithPods = withPods(set);
+  const configWarnings = findConfigWarnings(context, configsWithPods, fileObjects, meshFile && meshConfigOf(meshFile));
   const warnings = [
     ...configWarnings,
-    ...unappliedPatches({ context, configs: all, knownObjects: fileObjects }),
+    ...unappliedPatches({ context, configs: configsWithPods, knownObjects: fileObjects }),
   ].filter((warning) => warning !== undefined);
   const gatewayApiProblems = [...gatewayApi.problems.values()].filter(
     ({ code, absent }) =>
       code !== 'LIMIT_EXCEEDED' &&
-      (absent === undefined || fileObjects.isComplete(absent.kind as CheckedKind, absent.namespace)),
+      (absent === undefined || fileObjects.isComplete(absent.kind as ReferencedKind, absent.namespace)),
   );
   return {
     problems: [
@@ -94,7 +94,7 @@ function problemOf({ code, config, field, message, other }: ConfigWarning, posit
   };
 }
 
-function placeOf({ config, field }: ObjectLocation, positions: FieldPositions): RelatedPlace {
+function placeOf({ config, field }: ObjectLocation, positions: FieldPositions): RelatedLocation {
   const { source } = config;
   return {
     object: objectText(config),

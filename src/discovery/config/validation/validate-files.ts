@@ -2,7 +2,7 @@ import type { Config, ConfigKey } from '../../../model/config/config.ts';
 import { readConfigFile, withoutRepetitions } from '../../../model/config/config-file.ts';
 import { FieldPositions } from '../../../model/config/field-positions.ts';
 import type { Problem } from '../../../model/config/problem.ts';
-import { effectIn } from '../../../model/config/refused.ts';
+import { effectText } from '../../../model/config/refused.ts';
 import type { ReachSettings } from '../../../model/isolation/cross-namespace-reach.ts';
 import { defaultMeshConfig, type MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import type { MeshNetworks } from '../../../model/mesh/mesh-networks.ts';
@@ -50,22 +50,22 @@ export async function validateFiles(
   const allTexts: readonly GivenText[] = [...texts, ...readTexts.texts];
   const problems: Problem[] = [];
   const configs: Config[] = [];
-  const standIns: Config[] = [];
+  const placeholders: Config[] = [];
   for (const { file, text } of allTexts) {
-    const read = readConfigFile(file, text, { creationTimestamp: 0 });
+    const fileReading = readConfigFile(file, text, { creationTimestamp: 0 });
     // The arguments are not spread, because the number of problems can exceed the limit of arguments.
-    for (const problem of read.problems) problems.push(problem);
-    for (const config of read.configs) configs.push(config);
-    for (const standIn of read.standIns) standIns.push(standIn);
+    for (const problem of fileReading.problems) problems.push(problem);
+    for (const config of fileReading.configs) configs.push(config);
+    for (const placeholder of fileReading.standIns) placeholders.push(placeholder);
   }
-  const { configs: valid, problems: repetitions } = withoutRepetitions(configs);
+  const { configs: distinctConfigs, problems: repetitions } = withoutRepetitions(configs);
   const { mesh, hasMeshConfig = false, meshFile, scopesGateways, networks, domain } = settings;
-  const all = [...(meshFile ? [meshFile] : []), ...allTexts];
-  const textOf = new Map(all.map(({ file, text }) => [file, text]));
-  const translated = translateFiles(valid, mesh, domain);
-  const positions = new FieldPositions((file) => textOf.get(file) ?? '', translated.configs);
+  const inputTexts = [...(meshFile ? [meshFile] : []), ...allTexts];
+  const textOf = new Map(inputTexts.map(({ file, text }) => [file, text]));
+  const translatedConfigs = translateFiles(distinctConfigs, mesh, domain);
+  const positions = new FieldPositions((file) => textOf.get(file) ?? '', translatedConfigs.configs);
   const references = referenceProblems(
-    translated,
+    translatedConfigs,
     {
       pods: allTexts.flatMap(({ text }) => podsOfTemplates(text)),
       hasMeshConfig,
@@ -76,26 +76,29 @@ export async function validateFiles(
     },
     positions,
   );
-  const order = new Map(all.map(({ file }, index) => [file, index]));
+  const indexByFile = new Map(inputTexts.map(({ file }, index) => [file, index]));
   return {
     problems: omitRepeated([
       ...[
         ...problems,
         ...repetitions,
-        ...credentialProblems(valid),
-        ...clientCredentialProblems(translated),
-        ...backendTlsProblems(valid),
+        ...credentialProblems(distinctConfigs),
+        ...clientCredentialProblems(translatedConfigs),
+        ...backendTlsProblems(distinctConfigs),
       ],
-      ...crossNamespaceProblems(valid, settings),
-      ...gatewayProblems(translated),
-      ...budgetProblems(translated, limits),
-      ...standIns.map(closedProblem),
+      ...crossNamespaceProblems(distinctConfigs, settings),
+      ...gatewayProblems(translatedConfigs),
+      ...budgetProblems(translatedConfigs, limits),
+      ...placeholders.map(closedProblem),
       ...references.problems,
     ])
-      .map((problem) => located(problem, positions))
-      .sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
+      .map((problem) => withPosition(problem, positions))
+      .sort(
+        (a, b) =>
+          indexByFile.get(a.file)! - indexByFile.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0),
+      ),
     files: allTexts.length,
-    objects: valid.length,
+    objects: distinctConfigs.length,
     unreadable,
     notes: [...readTexts.notes, ...references.notes],
   };
@@ -106,7 +109,7 @@ function rejectedKeys(problems: readonly Problem[]): readonly ConfigKey[] {
 }
 
 /** So far, only the line of the object may be known. */
-function located(problem: Problem, positions: FieldPositions): Problem {
+function withPosition(problem: Problem, positions: FieldPositions): Problem {
   const { column, field = '' } = problem;
   return column !== undefined || field === '' ? problem : { ...problem, ...positions.positionOf(problem) };
 }
@@ -114,17 +117,20 @@ function located(problem: Problem, positions: FieldPositions): Problem {
 /** Another problem may explain the cause better. */
 function omitRepeated(problems: readonly Problem[]): Problem[] {
   const problemByText = new Map<string, Problem>();
-  const placesOf = (searchedCode: string): ReadonlySet<string> =>
-    new Set(problems.flatMap(({ code, object, field }) => (code === searchedCode ? [`${object} ${field}`] : [])));
-  const unapplied = placesOf('RULE_NOT_APPLIED');
-  const unprogrammed = placesOf('NOT_PROGRAMMED');
+  const placesOf = (problemCode: string): ReadonlySet<string> =>
+    new Set(problems.flatMap(({ code, object, field }) => (code === problemCode ? [`${object} ${field}`] : [])));
+  const unappliedPlaces = placesOf('RULE_NOT_APPLIED');
+  const unprogrammedPlaces = placesOf('NOT_PROGRAMMED');
   for (const problem of problems) {
     const { code, object: of, field: fieldPath = '' } = problem;
     // This check uses only the host name, but RULE_NOT_APPLIED knows the service.
-    if (code === 'rules-foreign-host' && unapplied.has(`${of} ${fieldPath}`)) continue;
+    if (code === 'rules-foreign-host' && unappliedPlaces.has(`${of} ${fieldPath}`)) continue;
     // NOT_PROGRAMMED already reports the field or list element (`filters[0]`), and the response that clients get.
     const element = /^(.*\])\.[^.[\]]+$/.exec(fieldPath)?.[1] ?? fieldPath;
-    if (code === 'FIELD_WITHOUT_EFFECT' && [fieldPath, element].some((field) => unprogrammed.has(`${of} ${field}`)))
+    if (
+      code === 'FIELD_WITHOUT_EFFECT' &&
+      [fieldPath, element].some((field) => unprogrammedPlaces.has(`${of} ${field}`))
+    )
       continue;
     const { file, line, object, field, message } = problem;
     const key = JSON.stringify([file, object === undefined ? line : object, field, message]);
@@ -145,6 +151,6 @@ function closedProblem(config: Config): Problem {
       object: standsFor!.objectName,
       code: 'OBJECT_REJECTED',
     },
-    message: `the object is rejected and has no valid earlier version, so ${effectIn(config, defaultMeshConfig.rootNamespace)}`,
+    message: `the object is rejected and has no valid earlier version, so ${effectText(config, defaultMeshConfig.rootNamespace)}`,
   };
 }

@@ -13,7 +13,7 @@ export const configKinds = (Object.keys(kinds) as KindName[])
 export const meshConfigType = 'core/v1alpha1/MeshConfig';
 
 /** Some servers send the type URL of an Any. */
-const anyPrefix = 'type.googleapis.com/';
+const typeUrlPrefix = 'type.googleapis.com/';
 
 /** The type URL that current Istio requests is first. */
 export function typesOf(kind: KindName, versions: readonly string[] = []): readonly string[] {
@@ -25,7 +25,7 @@ export function typesOf(kind: KindName, versions: readonly string[] = []): reado
 }
 
 export function kindOfType(typeUrl: string): KindName | undefined {
-  return kindByType.get(typeUrl.startsWith(anyPrefix) ? typeUrl.slice(anyPrefix.length) : typeUrl);
+  return kindByType.get(typeUrl.startsWith(typeUrlPrefix) ? typeUrl.slice(typeUrlPrefix.length) : typeUrl);
 }
 
 const kindByType = new Map(

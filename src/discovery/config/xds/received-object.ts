@@ -3,7 +3,7 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { ResourceSchema } from '../../../gen/istio/mcp/v1alpha1/resource_pb.ts';
 import { type KindName, kinds } from '../../../model/kinds/index.ts';
 import { messageOf } from '../../../runtime/errors.ts';
-import { fieldIn, textIn } from '../../../runtime/grpc/message-fields.ts';
+import { findField, textIn } from '../../../runtime/grpc/message-fields.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 
 /** etcd has the same maximum. */
@@ -24,11 +24,11 @@ const maxNameLength = 512;
 
 export function decodeResource(kind: KindName, schema: DescMessage, bytes: Uint8Array): ReceivedObject {
   const { group, versions } = kinds[kind];
-  const head = { apiVersion: `${group}/${versions[0]}`, kind };
+  const objectType = { apiVersion: `${group}/${versions[0]}`, kind };
   if (bytes.length > maxObjectBytes) {
     const failure = `must have at most ${maxObjectBytes} bytes, got ${bytes.length}`;
     const name = nameIn(bytes);
-    return { name, version: '', object: { ...head, metadata: metadataOf(name), spec: failure }, failure };
+    return { name, version: '', object: { ...objectType, metadata: metadataOf(name), spec: failure }, failure };
   }
   let name: string | undefined;
   let metadata: object = {};
@@ -42,10 +42,10 @@ export function decodeResource(kind: KindName, schema: DescMessage, bytes: Uint8
       ...(createTime !== undefined && { creationTimestamp: timestampDate(createTime).toISOString() }),
     };
     const spec = specOf(kind, schema, resource.body);
-    return { name, version, object: { ...head, metadata, spec }, failure: undefined };
+    return { name, version, object: { ...objectType, metadata, spec }, failure: undefined };
   } catch (error) {
     const failure = `cannot be decoded: ${messageOf(error)}`;
-    return { name, version: '', object: { ...head, metadata, spec: failure }, failure };
+    return { name, version: '', object: { ...objectType, metadata, spec: failure }, failure };
   }
 }
 
@@ -61,7 +61,7 @@ function validName(name: string | undefined): string | undefined {
 
 export function nameIn(bytes: Uint8Array): string | undefined {
   try {
-    const metadata = fieldIn(bytes, 1);
+    const metadata = findField(bytes, 1);
     return metadata && validName(textIn(metadata, 1));
   } catch {
     return undefined;

@@ -34,9 +34,9 @@ export class SavedState {
     }
     const writer = new BinaryWriter();
     for (const resource of resources) {
-      const anyWriter = new BinaryWriter().tag(1, WireType.LengthDelimited).string(resourceType);
-      anyWriter.tag(2, WireType.LengthDelimited).bytes(resource);
-      writer.tag(2, WireType.LengthDelimited).bytes(anyWriter.finish());
+      const resourceTypeWriter = new BinaryWriter().tag(1, WireType.LengthDelimited).string(resourceType);
+      resourceTypeWriter.tag(2, WireType.LengthDelimited).bytes(resource);
+      writer.tag(2, WireType.LengthDelimited).bytes(resourceTypeWriter.finish());
     }
     writer.tag(5, WireType.LengthDelimited).string(digestOf(resources));
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
@@ -54,11 +54,12 @@ export class SavedState {
       if (!stats.isFile() || stats.size > this.#maxBytes)
         throw new Error(`must be a file of at most ${this.#maxBytes} bytes`);
       const { nonce, resources } = decodeResponse(readFileSync(file), 'sotw', 0);
-      const read: StagedResource[] = [];
+      const stagedResources: StagedResource[] = [];
       for (const resource of resources)
-        if (read.push(resource) > maxObjects) throw new Error(`has more than ${maxObjects} objects`);
-      if (digestOf(read.map(({ bytes }) => bytes)) !== nonce) throw new Error('is incomplete or was changed');
-      return read;
+        if (stagedResources.push(resource) > maxObjects) throw new Error(`has more than ${maxObjects} objects`);
+      if (digestOf(stagedResources.map(({ bytes }) => bytes)) !== nonce)
+        throw new Error('is incomplete or was changed');
+      return stagedResources;
     } catch (error) {
       if (isSystemError(error, 'ENOENT')) return undefined;
       throw error;

@@ -5,7 +5,7 @@ import {
   DiscoveryRequestSchema,
 } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { grpcCodes } from '../../../runtime/grpc/call-status.ts';
-import { fieldIn, fieldsOf, textIn, textOf } from '../../../runtime/grpc/message-fields.ts';
+import { fieldsOf, findField, textIn, textOf } from '../../../runtime/grpc/message-fields.ts';
 import type { StagedResource } from './source-objects.ts';
 
 export const streamMethods: Readonly<Record<XdsProtocol, string>> = {
@@ -60,7 +60,7 @@ export interface SourceResponse {
 }
 
 /** @throws Error if the bytes are not a response, or contain more than `maxRemoved` removed names */
-export function decodeResponse(message: Uint8Array, protocol: XdsProtocol, maxRemoved: number): SourceResponse {
+export function decodeResponse(message: Uint8Array, protocol: XdsProtocol, maxRemovedNames: number): SourceResponse {
   let [typeUrl, version, nonce] = ['', '', ''];
   const removedNames: string[] = [];
   for (const { field, bytes } of fieldsOf(message)) {
@@ -68,7 +68,7 @@ export function decodeResponse(message: Uint8Array, protocol: XdsProtocol, maxRe
     else if (field === 4) typeUrl = textOf(bytes);
     else if (field === 5) nonce = textOf(bytes);
     else if (field === 6 && protocol === 'delta') {
-      if (removedNames.length >= maxRemoved) throw new Error(`has more than ${maxRemoved} removed names`);
+      if (removedNames.length >= maxRemovedNames) throw new Error(`has more than ${maxRemovedNames} removed names`);
       removedNames.push(textOf(bytes));
     }
   }
@@ -80,14 +80,14 @@ const noBytes = new Uint8Array();
 
 function* stateResources(message: Uint8Array): Iterable<StagedResource> {
   for (const { field, bytes } of fieldsOf(message)) {
-    if (field === 2) yield { name: '', version: '', bytes: fieldIn(bytes, 2) ?? noBytes };
+    if (field === 2) yield { name: '', version: '', bytes: findField(bytes, 2) ?? noBytes };
   }
 }
 
 function* deltaResources(message: Uint8Array): Iterable<StagedResource> {
   for (const { field, bytes } of fieldsOf(message)) {
     if (field !== 2) continue;
-    const anyBytes = fieldIn(bytes, 2) ?? noBytes;
-    yield { name: textIn(bytes, 3) ?? '', version: textIn(bytes, 1) ?? '', bytes: fieldIn(anyBytes, 2) ?? noBytes };
+    const anyBytes = findField(bytes, 2) ?? noBytes;
+    yield { name: textIn(bytes, 3) ?? '', version: textIn(bytes, 1) ?? '', bytes: findField(anyBytes, 2) ?? noBytes };
   }
 }

@@ -26,7 +26,7 @@ interface XdsObject {
   readonly version: string;
   readonly digest: string;
   readonly bytes: number;
-  readonly valid: Uint8Array | undefined;
+  readonly lastValidBytes: Uint8Array | undefined;
   /** The object, its last valid version, or a placeholder that denies access. */
   readonly activeConfigs: readonly Config[];
   readonly problems: readonly ConfigProblem[];
@@ -53,10 +53,17 @@ export interface StagedResource {
   readonly bytes: Uint8Array;
 }
 
-const none: ReadonlyMap<string, XdsObject> = new Map();
-const emptyObject: XdsObject = { version: '', digest: '', bytes: 0, valid: undefined, activeConfigs: [], problems: [] };
+const noObjects: ReadonlyMap<string, XdsObject> = new Map();
+const emptyObject: XdsObject = {
+  version: '',
+  digest: '',
+  bytes: 0,
+  lastValidBytes: undefined,
+  activeConfigs: [],
+  problems: [],
+};
 /** Key prefix for resources without a readable name. No valid name starts with it. */
-const unnamed = '/';
+const unnamedKey = '/';
 
 export class SourceObjects {
   readonly #options: SourceObjectsOptions;
@@ -87,55 +94,56 @@ export class SourceObjects {
   }
 
   versionsOf(kind: KindName): Record<string, string> {
-    const namedObjects = [...(this.#objects.get(kind) ?? none)].filter(([name]) => !name.startsWith(unnamed));
+    const namedObjects = [...(this.#objects.get(kind) ?? noObjects)].filter(([name]) => !name.startsWith(unnamedKey));
     return Object.fromEntries(namedObjects.map(([name, { version }]) => [name, version]));
   }
 
-  validOf(kind: KindName): readonly Uint8Array[] {
-    return [...(this.#objects.get(kind) ?? none).values()].flatMap(({ valid }) => valid ?? []);
+  validObjectsOf(kind: KindName): readonly Uint8Array[] {
+    return [...(this.#objects.get(kind) ?? noObjects).values()].flatMap(({ lastValidBytes }) => lastValidBytes ?? []);
   }
 
   /** @param removedNames `undefined` if the response contains all objects */
   *stage(kind: KindName, resources: Iterable<StagedResource>, removedNames?: readonly string[]): Steps<StagedResponse> {
-    const currentObjects = this.#objects.get(kind) ?? none;
+    const currentObjects = this.#objects.get(kind) ?? noObjects;
     const { messages, maxObjects, maxBytes } = this.#options;
     const changedObjects = new Map<string, XdsObject>();
-    const present = new Set<string>();
+    const receivedNames = new Set<string>();
     const errors: ConfigProblem[] = [];
     let [count, bytes, rejectedCount, hasUnnamed] = [0, 0, 0, false];
     for (const resource of resources) {
       count += 1;
       bytes += resource.bytes.length;
-      const refusal =
+      const rejectionReason =
         count > maxObjects
           ? `has more than ${maxObjects} objects of kind ${kind} (PILOT_XDS_SOURCE_MAX_OBJECTS)`
           : bytes > maxBytes
             ? `has more than ${maxBytes} bytes of kind ${kind} (PILOT_CONFIG_MAX_BYTES)`
             : undefined;
-      if (refusal !== undefined) return { ...emptyResponse(kind, currentObjects.size), refusal };
+      if (rejectionReason !== undefined)
+        return { ...emptyResponse(kind, currentObjects.size), refusal: rejectionReason };
       yield;
       const receivedObject = this.#receive(kind, messages.get(kind)!, resource, currentObjects);
       const { name, now } = receivedObject;
-      if (name.startsWith(unnamed)) hasUnnamed = true;
-      if (present.has(name)) {
+      if (name.startsWith(unnamedKey)) hasUnnamed = true;
+      if (receivedNames.has(name)) {
         errors.push(this.#problem(kind, name, 'is sent twice: the first one applies'));
         rejectedCount += 1;
         continue;
       }
-      present.add(name);
+      receivedNames.add(name);
       if (now !== currentObjects.get(name)) changedObjects.set(name, now);
       const objectErrors = now.problems.filter(({ severity }) => severity === 'error');
       if (objectErrors.length > 0) rejectedCount += 1;
       errors.push(...objectErrors);
     }
-    const total = this.#count + [...changedObjects.keys()].filter((name) => !currentObjects.has(name)).length;
+    const totalCount = this.#count + [...changedObjects.keys()].filter((name) => !currentObjects.has(name)).length;
     const size = [...changedObjects].reduce(
       (sum, [name, now]) => sum + now.bytes - (currentObjects.get(name)?.bytes ?? 0),
       this.#bytes,
     );
-    if (total > maxObjects || size > maxBytes) {
+    if (totalCount > maxObjects || size > maxBytes) {
       const refusal =
-        total > maxObjects
+        totalCount > maxObjects
           ? `exceeds the limit of ${maxObjects} objects for a source (PILOT_XDS_SOURCE_MAX_OBJECTS)`
           : `exceeds the limit of ${maxBytes} bytes for a source (PILOT_CONFIG_MAX_BYTES)`;
       return { ...emptyResponse(kind, currentObjects.size), refusal };
@@ -144,12 +152,12 @@ export class SourceObjects {
     const missingNames = hasUnnamed
       ? []
       : removedNames === undefined
-        ? [...currentObjects.keys()].filter((name) => !present.has(name))
-        : removedNames.filter((name) => currentObjects.has(name) && !present.has(name));
+        ? [...currentObjects.keys()].filter((name) => !receivedNames.has(name))
+        : removedNames.filter((name) => currentObjects.has(name) && !receivedNames.has(name));
     return {
       kind,
       sentCount: count,
-      presentNames: present,
+      presentNames: receivedNames,
       changedObjects,
       removedNames: missingNames,
       knownCount: currentObjects.size,
@@ -160,7 +168,7 @@ export class SourceObjects {
   }
 
   apply(response: StagedResponse, deletes: boolean): boolean {
-    for (const [name, now] of response.changedObjects) this.#setObject(response.kind, name, now);
+    for (const [name, currentObject] of response.changedObjects) this.#setObject(response.kind, name, currentObject);
     return this.delete(response.kind, deletes ? response.removedNames : []) || response.changedObjects.size > 0;
   }
 
@@ -178,20 +186,20 @@ export class SourceObjects {
     return takenChanges;
   }
 
-  #setObject(kind: KindName, name: string, now: XdsObject | undefined): void {
-    const all = this.#objects.get(kind) ?? new Map<string, XdsObject>();
-    this.#objects.set(kind, all);
-    const previous = all.get(name);
-    if (previous === now) return;
+  #setObject(kind: KindName, name: string, currentObject: XdsObject | undefined): void {
+    const objectsOfKind = this.#objects.get(kind) ?? new Map<string, XdsObject>();
+    this.#objects.set(kind, objectsOfKind);
+    const previous = objectsOfKind.get(name);
+    if (previous === currentObject) return;
     if (previous !== undefined) this.#names.delete(previous.digest);
-    if (now === undefined) all.delete(name);
+    if (currentObject === undefined) objectsOfKind.delete(name);
     else {
-      all.set(name, now);
-      this.#names.set(now.digest, name);
+      objectsOfKind.set(name, currentObject);
+      this.#names.set(currentObject.digest, name);
     }
-    this.#count += (now === undefined ? 0 : 1) - (previous === undefined ? 0 : 1);
-    this.#bytes += (now?.bytes ?? 0) - (previous?.bytes ?? 0);
-    const [previousObject, next] = [previous ?? emptyObject, now ?? emptyObject];
+    this.#count += (currentObject === undefined ? 0 : 1) - (previous === undefined ? 0 : 1);
+    this.#bytes += (currentObject?.bytes ?? 0) - (previous?.bytes ?? 0);
+    const [previousObject, next] = [previous ?? emptyObject, currentObject ?? emptyObject];
     this.#problemCount += next.problems.length - previousObject.problems.length;
     for (const config of previousObject.activeConfigs)
       if (!next.activeConfigs.includes(config)) this.#edits.set(keyOf(config), undefined);
@@ -210,16 +218,16 @@ export class SourceObjects {
   ): { name: string; now: XdsObject } {
     const digest = hash('sha1', bytes, 'base64');
     // Avoids decoding, because most resources are unchanged since the previous response.
-    const quickName = resourceName || (this.#names.get(digest) ?? nameIn(bytes));
-    const currentObject = quickName === undefined ? undefined : currentObjects.get(quickName);
+    const knownName = resourceName || (this.#names.get(digest) ?? nameIn(bytes));
+    const currentObject = knownName === undefined ? undefined : currentObjects.get(knownName);
     if (currentObject?.digest === digest) {
       return {
-        name: quickName!,
+        name: knownName!,
         now: version === '' || version === currentObject.version ? currentObject : { ...currentObject, version },
       };
     }
     const receivedObject = decodeResource(kind, schema, bytes);
-    const name = receivedObject.name ?? `${unnamed}${digest}`;
+    const name = receivedObject.name ?? `${unnamedKey}${digest}`;
     const previous = currentObjects.get(name);
     if (previous?.digest === digest) return { name, now: previous };
     const objectFields = { version: version || receivedObject.version, digest, bytes: bytes.length };
@@ -240,34 +248,35 @@ export class SourceObjects {
     receivedObject: ReceivedObject,
     previous: XdsObject | undefined,
     bytes: Uint8Array,
-  ): Pick<XdsObject, 'activeConfigs' | 'problems' | 'valid'> {
+  ): Pick<XdsObject, 'activeConfigs' | 'problems' | 'lastValidBytes'> {
     const { address, revision, keepsBytes } = this.#options;
     const source = { file: address, line: 0 };
     const { object, failure } = receivedObject;
-    const lastGood = (previous?.activeConfigs ?? []).filter(({ standsFor }) => standsFor === undefined);
-    const lastValid = { activeConfigs: lastGood, valid: previous?.valid };
+    const lastGoodConfigs = (previous?.activeConfigs ?? []).filter(({ standsFor }) => standsFor === undefined);
+    const lastValid = { activeConfigs: lastGoodConfigs, lastValidBytes: previous?.lastValidBytes };
     try {
-      if (!hasRevision(object as never, revision)) return { activeConfigs: [], problems: [], valid: undefined };
-      const read = readConfigObject(address, object, { creationTimestamp: 0, source });
-      const objectProblems = boundedProblems(read.problems).map((problem) =>
-        problemOf(problem, read.standIns, address),
+      if (!hasRevision(object as never, revision))
+        return { activeConfigs: [], problems: [], lastValidBytes: undefined };
+      const objectReading = readConfigObject(address, object, { creationTimestamp: 0, source });
+      const objectProblems = boundedProblems(objectReading.problems).map((problem) =>
+        problemOf(problem, objectReading.standIns, address),
       );
       const problems =
         failure === undefined ? objectProblems : [this.#problem(kind, receivedObject.name ?? '', failure)];
-      if (failure !== undefined || read.config === undefined) {
-        const hasLastGood = lastGood.length > 0;
+      if (failure !== undefined || objectReading.config === undefined) {
+        const hasLastGood = lastGoodConfigs.length > 0;
         return hasLastGood
-          ? { ...lastValid, problems: withoutEffect(problems, lastGood) }
-          : { activeConfigs: read.standIns, valid: undefined, problems };
+          ? { ...lastValid, problems: withoutEffect(problems, lastGoodConfigs) }
+          : { activeConfigs: objectReading.standIns, lastValidBytes: undefined, problems };
       }
-      const [activeConfig] = lastGood;
+      const [activeConfig] = lastGoodConfigs;
       const isUnchanged =
-        activeConfig?.resourceVersion === read.config.resourceVersion &&
-        activeConfig.creationTimestamp === read.config.creationTimestamp;
+        activeConfig?.resourceVersion === objectReading.config.resourceVersion &&
+        activeConfig.creationTimestamp === objectReading.config.creationTimestamp;
       return {
-        activeConfigs: [isUnchanged ? activeConfig : read.config],
+        activeConfigs: [isUnchanged ? activeConfig : objectReading.config],
         problems,
-        valid: keepsBytes ? Uint8Array.from(bytes) : undefined,
+        lastValidBytes: keepsBytes ? Uint8Array.from(bytes) : undefined,
       };
     } catch (error) {
       return {
@@ -278,7 +287,7 @@ export class SourceObjects {
   }
 
   #problem(kind: KindName, name: string, message: string): ConfigProblem {
-    const object = name === '' || name.startsWith(unnamed) ? kind : `${kind} ${name}`;
+    const object = name === '' || name.startsWith(unnamedKey) ? kind : `${kind} ${name}`;
     return {
       severity: 'error',
       code: 'SOURCE_RESOURCE_INVALID',
@@ -295,7 +304,7 @@ function emptyResponse(kind: KindName, currentCount: number): Omit<StagedRespons
     kind,
     sentCount: 0,
     presentNames: new Set(),
-    changedObjects: none,
+    changedObjects: noObjects,
     removedNames: [],
     knownCount: currentCount,
     rejectedCount: 0,

@@ -11,14 +11,14 @@ import type {
 } from '../../../../machines/discovery/config/xds-source-protocol.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
 import { explainInOneLine, messageOf } from '../../../runtime/errors.ts';
-import { Allowance, type Pace } from '../../../runtime/fences/allowance.ts';
+import { type RateLimit, RateLimiter } from '../../../runtime/fences/allowance.ts';
 import { GrpcError } from '../../../runtime/grpc/call-status.ts';
 import {
   defaultGrpcLimits,
   GrpcConnection,
   type GrpcConnectionLimits,
   type GrpcTarget,
-  whenEnded,
+  onCallEnd,
 } from '../../../runtime/grpc/grpc-client.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../../../runtime/grpc/grpc-frames.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
@@ -49,7 +49,7 @@ export interface SourceStreamOptions {
   readonly maxMessageBytes: number;
   readonly maxObjects: number;
   /** Flow control makes the server wait. */
-  readonly pace: Pace;
+  readonly pace: RateLimit;
   /** Called if objects of the kind changed or must be saved. */
   readonly onApplied: (kind: KindName, isChanged: boolean) => void;
   readonly countOutcome: (outcome: 'accepted' | 'rejected') => void;
@@ -102,8 +102,8 @@ class SourceStream {
   readonly #pausedKinds = new Map<KindName, readonly string[]>();
   /** Responses that wait for a decision of the chart, by kind and nonce. */
   readonly #pendingResponses = new Map<string, PendingResponse>();
-  readonly #inOrder = new SerialQueue();
-  readonly #allowance: Allowance;
+  readonly #serialQueue = new SerialQueue();
+  readonly #allowance: RateLimiter;
   #connection: GrpcConnection | undefined;
   #stream: ClientHttp2Stream | undefined;
   #isEnded = false;
@@ -118,7 +118,7 @@ class SourceStream {
     this.#protocol = protocol;
     this.#stopSignal = stopSignal;
     this.#report = report;
-    this.#allowance = new Allowance(options.pace);
+    this.#allowance = new RateLimiter(options.pace);
   }
 
   async start(): Promise<void> {
@@ -133,7 +133,7 @@ class SourceStream {
       this.#openStream(this.#connection, headers);
     } catch (error) {
       const code = error instanceof GrpcError ? error.code : 'UNAVAILABLE';
-      this.#end(code, error instanceof GrpcError ? error.details : explainInOneLine(error));
+      this.#endStream(code, error instanceof GrpcError ? error.details : explainInOneLine(error));
     }
   }
 
@@ -146,12 +146,12 @@ class SourceStream {
       try {
         reader.push(chunk, ({ bytes }) => this.#receive(bytes.subarray(frameHeadBytes)));
       } catch (error) {
-        this.#end('RESOURCE_EXHAUSTED', error instanceof GrpcError ? error.details : messageOf(error));
+        this.#endStream('RESOURCE_EXHAUSTED', error instanceof GrpcError ? error.details : messageOf(error));
       }
     });
-    whenEnded(stream, connection, (status) => {
+    onCallEnd(stream, connection, (status) => {
       const { code, details, retryAfterMs } = status ?? new GrpcError('UNAVAILABLE', 'the server closed the stream');
-      this.#end(code, details, retryAfterMs);
+      this.#endStream(code, details, retryAfterMs);
     });
     this.#send({ typeUrl: meshConfigType, node: this.#options.node });
     for (const kind of configKinds) this.#subscribe(kind, typesOf(kind, this.#options.versions)[0]!);
@@ -170,14 +170,14 @@ class SourceStream {
   #receive(message: Buffer): void {
     this.#stream?.pause();
     // Decoding must finish before reading resumes, because later messages may reuse the memory.
-    void this.#inOrder
-      .do(() => this.#read(message))
-      .catch((error: unknown) => this.#end('INTERNAL', messageOf(error)))
+    void this.#serialQueue
+      .run(() => this.#readMessage(message))
+      .catch((error: unknown) => this.#endStream('INTERNAL', messageOf(error)))
       .finally(() => this.#stream?.resume());
   }
 
-  async #read(message: Buffer): Promise<void> {
-    while (!this.#allowance.take()) await delay(100, undefined, { signal: this.#stopSignal });
+  async #readMessage(message: Buffer): Promise<void> {
+    while (!this.#allowance.tryTake()) await delay(100, undefined, { signal: this.#stopSignal });
     if (this.#isEnded || this.#stopSignal.aborted) return;
     const { objects, maxObjects } = this.#options;
     const response = decodeResponse(message, this.#protocol, maxObjects);
@@ -186,23 +186,28 @@ class SourceStream {
     // MeshConfig is not acknowledged, as in Istio.
     if (kind === undefined || subscription === undefined) return;
     const workTurns = new Turns();
-    const staged = this.#withPaused(
-      await workTurns.through(objects().stage(kind, response.resources, response.removedNames)),
+    const stagedResponse = this.#withPaused(
+      await workTurns.runSteps(objects().stage(kind, response.resources, response.removedNames)),
     );
     if (this.#isEnded || this.#stopSignal.aborted) return;
     const { nonce, version } = response;
-    if (staged.refusal !== undefined) {
-      this.#options.log.error('config-source.responseRejected', { kind, reason: staged.refusal });
-      this.#acknowledge(subscription, nonce, version, `the response ${staged.refusal}; the last objects stay`);
+    if (stagedResponse.refusal !== undefined) {
+      this.#options.log.error('config-source.responseRejected', { kind, reason: stagedResponse.refusal });
+      this.#acknowledge(subscription, nonce, version, `the response ${stagedResponse.refusal}; the last objects stay`);
       return;
     }
-    if (!this.#isChosenType(kind, subscription.typeUrl, staged)) {
+    if (!this.#isChosenType(kind, subscription.typeUrl, stagedResponse)) {
       this.#acknowledge(subscription, nonce, version);
       return;
     }
     await new Promise<void>((resolve) => {
-      this.#pendingResponses.set(`${kind} ${nonce}`, { subscription, response: staged, version, settle: resolve });
-      const { knownCount, removedNames, rejectedCount } = staged;
+      this.#pendingResponses.set(`${kind} ${nonce}`, {
+        subscription,
+        response: stagedResponse,
+        version,
+        settle: resolve,
+      });
+      const { knownCount, removedNames, rejectedCount } = stagedResponse;
       this.#report({
         type: 'source-response.received',
         kind,
@@ -253,7 +258,7 @@ class SourceStream {
         this.#apply(order.kind as KindName, order.nonce, order.deletions === 'apply');
         break;
       case 'source-deletions.apply':
-        for (const kind of order.kinds as KindName[]) this.#applyPaused(kind);
+        for (const kind of order.kinds as KindName[]) this.#applyPausedResponse(kind);
         break;
       case 'source-versions.request':
         for (const kind of order.kinds as KindName[]) this.#requestAllTypes(kind);
@@ -281,7 +286,7 @@ class SourceStream {
     this.#pausedKinds.set(kind, removedNames);
   }
 
-  #applyPaused(kind: KindName): void {
+  #applyPausedResponse(kind: KindName): void {
     const names = this.#pausedKinds.get(kind);
     if (names === undefined) return;
     this.#pausedKinds.delete(kind);
@@ -302,7 +307,7 @@ class SourceStream {
     stream.write(frameOf(encodeRequest(request, this.#protocol)));
   }
 
-  #end(code: string, reason: string, retryAfterMs = 0): void {
+  #endStream(code: string, reason: string, retryAfterMs = 0): void {
     if (this.#isEnded) return;
     this.close();
     if (this.#stopSignal.aborted) return;

@@ -51,7 +51,7 @@ const saveDelayMs = 1_000;
 export class XdsSource implements ConfigSource {
   readonly address: string;
   readonly #options: XdsSourceOptions;
-  readonly #readable = Promise.withResolvers<void>();
+  readonly #firstReadable = Promise.withResolvers<void>();
   readonly #responses = { accepted: 0, rejected: 0 };
   readonly #savedState: SavedState | undefined;
   readonly #unsavedKinds = new Set<KindName>();
@@ -124,7 +124,7 @@ export class XdsSource implements ConfigSource {
     const { limits, node, credentials, recorder, log, number } = this.#options;
     const machine = xdsSourceWithEffects({
       restore: () => this.#restore(),
-      allowReading: () => this.#readable.resolve(),
+      allowReading: () => this.#firstReadable.resolve(),
       stream: {
         ...{ node, versions, log },
         objects: () => this.#objects!,
@@ -156,14 +156,14 @@ export class XdsSource implements ConfigSource {
 
   #logConnection(actor: Actor<typeof xdsSourceMachine>): () => void {
     const { log } = this.#options;
-    let isLost = false;
+    let isConnectionLost = false;
     const { unsubscribe } = actor.subscribe({
       next: () => {
         const { state, reason, protocol } = this.status;
         const source = this.address;
-        if (state === 'backing off' && !isLost) log.warn('config-source.unreachable', { source, reason });
-        if (state === 'connected' && isLost) log.info('config-source.connected', { source, protocol });
-        if (state !== 'connecting') isLost = state === 'backing off';
+        if (state === 'backing off' && !isConnectionLost) log.warn('config-source.unreachable', { source, reason });
+        if (state === 'connected' && isConnectionLost) log.info('config-source.connected', { source, protocol });
+        if (state !== 'connecting') isConnectionLost = state === 'backing off';
       },
       error: () => {},
     });
@@ -171,11 +171,11 @@ export class XdsSource implements ConfigSource {
   }
 
   async read(): Promise<SourceReading> {
-    await this.#readable.promise;
+    await this.#firstReadable.promise;
     // With `optional=0s`, the first read completes before the saved state is loaded.
     if (this.#objects === undefined) return { outcome: 'read', touchedKeys: new Set(), problems: [], recovered: [] };
     const { edits, problems, recovered } = this.#objects.takeChanges();
-    this.#snapshot = await new Turns().through(this.#snapshot.editInSteps(edits));
+    this.#snapshot = await new Turns().runSteps(this.#snapshot.editInSteps(edits));
     return { outcome: 'read', touchedKeys: new Set(edits.keys()), problems, recovered };
   }
 
@@ -193,9 +193,9 @@ export class XdsSource implements ConfigSource {
       try {
         const resources = this.#savedState.read(kind, maxObjects);
         if (resources === undefined) continue;
-        const staged = await workTurns.through(this.#objects.stage(kind, resources));
-        if (staged.refusal !== undefined) throw new Error(staged.refusal);
-        this.#objects.apply(staged, false);
+        const stagedResponse = await workTurns.runSteps(this.#objects.stage(kind, resources));
+        if (stagedResponse.refusal !== undefined) throw new Error(stagedResponse.refusal);
+        this.#objects.apply(stagedResponse, false);
       } catch (error) {
         log.warn('config-source.stateInvalid', { source: address, kind, reason: messageOf(error) });
       }
@@ -219,7 +219,7 @@ export class XdsSource implements ConfigSource {
     this.#saveTimer = undefined;
     for (const kind of this.#unsavedKinds) {
       try {
-        this.#savedState?.write(kind, this.#objects!.validOf(kind));
+        this.#savedState?.write(kind, this.#objects!.validObjectsOf(kind));
       } catch (error) {
         this.#options.log.error('config-source.stateNotSaved', {
           source: this.address,

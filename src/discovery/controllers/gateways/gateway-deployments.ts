@@ -35,7 +35,7 @@ export interface GatewayDeploymentsOptions {
   readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
   readonly injector: () => E.Either<string, SidecarInjector>;
-  readonly onInjector: (changed: () => void) => void;
+  readonly onInjector: (onChanged: () => void) => void;
   /** Empty for the default revision. */
   readonly revision: string;
   readonly failures: DeploymentFailures;
@@ -57,7 +57,7 @@ const comparisonMs = 30_000;
 /** Failures that the Gateway's owner can correct. */
 const reportedStatuses: ReadonlySet<number> = new Set([400, 403, 422]);
 
-interface Applied {
+interface AppliedDeployment {
   /** Digests of the applied object, and of the resulting object in the API server. */
   readonly appliedDigest: string;
   readonly liveDigestAfter: string;
@@ -67,7 +67,7 @@ export class GatewayDeployments implements Duty {
   readonly lease: string;
   readonly #options: GatewayDeploymentsOptions;
   readonly #dueKeys = new DueKeys();
-  readonly #appliedDeployments = new Map<string, Applied>();
+  readonly #appliedDeployments = new Map<string, AppliedDeployment>();
   readonly #reportedErrors = new Map<string, string>();
   #remainingComparisons: Iterator<string> = [].values();
 
@@ -184,10 +184,12 @@ export class GatewayDeployments implements Duty {
     // Without injector settings, the image is unknown. When the settings arrive, all Gateways become due.
     if (gateway === undefined || E.isLeft(injector)) return false;
     const parameters = await this.#parametersOf(gateway);
-    const built = await withGoTemplates(injector.right, (ready) => gatewayObjects(gateway, ready, parameters));
-    if (E.isLeft(built))
-      throw reasonError('CONFIG_INVALID', `Gateway ${key} is not deployed: ${describeFieldErrors(built.left)}`);
-    const { serviceAccount, service, deployment } = built.right;
+    const buildResult = await withGoTemplates(injector.right, (readyInjector) =>
+      gatewayObjects(gateway, readyInjector, parameters),
+    );
+    if (E.isLeft(buildResult))
+      throw reasonError('CONFIG_INVALID', `Gateway ${key} is not deployed: ${describeFieldErrors(buildResult.left)}`);
+    const { serviceAccount, service, deployment } = buildResult.right;
     if (this.#isDeployedByOther(gateway, service)) return false;
     const objects: [ApiResource, Json | undefined][] = [
       [serviceAccounts, serviceAccount],
@@ -202,14 +204,14 @@ export class GatewayDeployments implements Duty {
   }
 
   /** `undefined` if the Gateway belongs to another controller, is being deleted, or uses existing Services. */
-  #deploymentOf(object: KubernetesObject | undefined): Deployed | undefined {
+  #deploymentOf(object: KubernetesObject | undefined): DeployableGateway | undefined {
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return undefined;
     const { metadata, spec } = object;
     if (!isObject(spec) || metadata.namespace === undefined || metadata.uid === undefined) return undefined;
     const revision = metadata.labels?.[revisionLabel];
     const isOtherRevision = revision !== undefined && (revision || 'default') !== (this.#options.revision || 'default');
     const { gatewayClassName: className, addresses, listeners, infrastructure } = spec;
-    if (isOtherRevision || typeof className !== 'string' || !this.#isControlled(className)) return undefined;
+    if (isOtherRevision || typeof className !== 'string' || !this.#isControlledClass(className)) return undefined;
     if (Array.isArray(addresses) && addresses.length > 0) return undefined;
     const { labels, annotations, parametersRef } = isObject(infrastructure) ? infrastructure : {};
     return {
@@ -225,13 +227,13 @@ export class GatewayDeployments implements Duty {
     };
   }
 
-  #isControlled(className: string): boolean {
+  #isControlledClass(className: string): boolean {
     const spec = this.#options.informers.storeOf(classes).get(`/${className}`)?.spec;
     return isObject(spec) ? spec.controllerName === controllerName : className === defaultClass;
   }
 
   /** Whether a Service that this duty did not create selects the Gateway's pods. The deployment is then managed elsewhere. */
-  #isDeployedByOther({ namespace, name }: Deployed, { metadata }: Json): boolean {
+  #isDeployedByOther({ namespace, name }: DeployableGateway, { metadata }: Json): boolean {
     const store = this.#options.informers.storeOf(services);
     const gatewayKey = `${namespace}/${(metadata as { readonly name: string }).name}`;
     if (store.get(gatewayKey)?.metadata.labels?.[managedLabel] === managedBy) return false;
@@ -242,24 +244,29 @@ export class GatewayDeployments implements Duty {
     return false;
   }
 
-  async #parametersOf({ namespace, name: gateway, parametersRef }: Deployed): Promise<Texts> {
+  async #parametersOf({ namespace, name: gateway, parametersRef }: DeployableGateway): Promise<Texts> {
     if (parametersRef === undefined) return {};
     const { group = '', kind = '', name } = isObject(parametersRef) ? parametersRef : {};
-    const of = `Gateway ${namespace}/${gateway} is not deployed: spec.infrastructure.parametersRef`;
+    const messagePrefix = `Gateway ${namespace}/${gateway} is not deployed: spec.infrastructure.parametersRef`;
     if (group !== '' || kind !== 'ConfigMap' || typeof name !== 'string')
-      throw reasonError('CONFIG_INVALID', `${of}: must name a ConfigMap`);
-    const configMapObject = await this.#read(configMaps, namespace, name);
+      throw reasonError('CONFIG_INVALID', `${messagePrefix}: must name a ConfigMap`);
+    const configMapObject = await this.#readObject(configMaps, namespace, name);
     if (configMapObject === undefined)
-      throw reasonError('CONFIG_INVALID', `${of}: there is no ConfigMap ${namespace}/${name}`);
+      throw reasonError('CONFIG_INVALID', `${messagePrefix}: there is no ConfigMap ${namespace}/${name}`);
     return textsOf(configMapObject.data);
   }
 
-  async #apply(gateway: Deployed, resource: ApiResource, object: Json, writeGate: WriteGate): Promise<boolean> {
+  async #apply(
+    gateway: DeployableGateway,
+    resource: ApiResource,
+    object: Json,
+    writeGate: WriteGate,
+  ): Promise<boolean> {
     const { name } = object.metadata as { readonly name: string };
     const { namespace, uid } = gateway;
     const objectPath = `${resource.plural}/${namespace}/${name}`;
     const appliedDigest = digestOfJson(object);
-    const existingObject = await this.#read(resource, namespace, name);
+    const existingObject = await this.#readObject(resource, namespace, name);
     if (existingObject !== undefined && !isOwnedBy(existingObject, uid)) {
       const reason = `Gateway ${namespace}/${gateway.name} is not deployed: ${resource.kind} ${namespace}/${name} exists and is not its own`;
       throw reasonError('OBJECT_FOREIGN', reason);
@@ -284,7 +291,7 @@ export class GatewayDeployments implements Duty {
     return true;
   }
 
-  async #read(resource: ApiResource, namespace: string, name: string): Promise<KubernetesObject | undefined> {
+  async #readObject(resource: ApiResource, namespace: string, name: string): Promise<KubernetesObject | undefined> {
     try {
       const request = { method: 'GET', resource, namespace, name, timeoutMs: readMs } as const;
       return await this.#options.server.request(request, new AbortController().signal);
@@ -304,7 +311,7 @@ function failureOf(error: unknown): DeploymentFailure | undefined {
   return { reason: codeOf(error) === 'CONFIG_INVALID' ? 'Invalid' : 'DeploymentFailed', message };
 }
 
-type Deployed = DeployedGateway & { readonly parametersRef?: unknown };
+type DeployableGateway = DeployedGateway & { readonly parametersRef?: unknown };
 
 function textsOf(value: unknown): Texts {
   if (!isObject(value)) return {};

@@ -13,7 +13,7 @@ import type { StatusFields } from './status-writer.ts';
 
 export interface AddressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
-  readonly onChanged: (changed: () => void) => () => void;
+  readonly onChanged: (onChanged: () => void) => () => void;
   readonly isWritten: (object: Config) => boolean;
 }
 
@@ -46,34 +46,36 @@ export class AddressDerivation implements StatusDerivation {
   async derive(workTurns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
     const entries = this.#options.objects().ServiceEntry.toSorted(compareAge);
     if (!this.#changesOwnAddressesOnly(entries)) {
-      await workTurns.through(this.#allocation.allocateInSteps(entries.flatMap(allocationNames)));
+      await workTurns.runSteps(this.#allocation.allocateInSteps(entries.flatMap(allocationNames)));
     }
     this.#entries = entries;
-    const derived = new Map<string, DerivedStatus>();
+    const derivedStatuses = new Map<string, DerivedStatus>();
     for (const entry of entries.filter(this.#options.isWritten)) {
       const { namespace, name, generation } = entry;
       const addresses = this.#addressesOf(entry);
-      derived.set(`ServiceEntry/${namespace}/${name}`, {
+      derivedStatuses.set(`ServiceEntry/${namespace}/${name}`, {
         ...objectRef(entry),
         ...(generation !== undefined && { generation }),
         facts: addresses,
-        next: (present) => statusAfter(present, addresses),
+        next: (currentStatus) => statusAfter(currentStatus, addresses),
       });
-      await workTurns.rest();
+      await workTurns.waitIfTurnEnded();
     }
-    return derived;
+    return derivedStatuses;
   }
 
   /** Updates the addresses of changed entries. Returns `false` if that could change addresses of other entries. */
   #changesOwnAddressesOnly(entries: readonly Config<ServiceEntry>[]): boolean {
     const { removed, added } = listDiff(this.#entries, entries);
     const names = added.flatMap(allocationNames);
-    const [removedNames, now] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
-    if (now.size < names.length) return false;
+    const [removedNames, addedNames] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
+    if (addedNames.size < names.length) return false;
     // The allocation serves older entries first.
-    const isAgeUnchanged = added.every((addedEntry) => removed.some((other) => compareAge(addedEntry, other) === 0));
+    const isAgeUnchanged = added.every((addedEntry) =>
+      removed.some((removedEntry) => compareAge(addedEntry, removedEntry) === 0),
+    );
     if (!isAgeUnchanged && names.some((name) => removedNames.has(name))) return false;
-    return this.#allocation.change(removedNames, now);
+    return this.#allocation.change(removedNames, addedNames);
   }
 
   #addressesOf(entry: Config<ServiceEntry>): readonly HostAddress[] {
@@ -91,21 +93,24 @@ export class AddressDerivation implements StatusDerivation {
   }
 }
 
-type Allocated = { readonly ipv4: string; readonly ipv6: string } | undefined;
+type AllocatedAddresses = { readonly ipv4: string; readonly ipv6: string } | undefined;
 
-function addressesOf(entry: Config<ServiceEntry>, allocated: (name: string) => Allocated): readonly HostAddress[] {
+function addressesOf(
+  entry: Config<ServiceEntry>,
+  allocatedAddressesOf: (name: string) => AllocatedAddresses,
+): readonly HostAddress[] {
   const allocatedNames = new Set(allocationNames(entry));
   return entry.spec.hosts.flatMap((host) => {
     const name = `${entry.namespace}/${host}`;
-    const { ipv4, ipv6 } = (allocatedNames.has(name) ? allocated(name) : undefined) ?? {};
+    const { ipv4, ipv6 } = (allocatedNames.has(name) ? allocatedAddressesOf(name) : undefined) ?? {};
     return [ipv4, ipv6].flatMap((value) => (value === undefined ? [] : [{ value, host }]));
   });
 }
 
 /** `undefined` if the entry has and had no allocated address. */
-function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): StatusFields | undefined {
-  const presentAddresses: readonly unknown[] = Array.isArray(present.addresses) ? present.addresses : [];
-  if (addresses.length === 0 && !presentAddresses.some(isOurs)) return undefined;
+function statusAfter(currentStatus: StatusFields, addresses: readonly HostAddress[]): StatusFields | undefined {
+  const presentAddresses: readonly unknown[] = Array.isArray(currentStatus.addresses) ? currentStatus.addresses : [];
+  if (addresses.length === 0 && !presentAddresses.some(isAllocatedAddress)) return undefined;
   const isUnchanged =
     presentAddresses.length === addresses.length &&
     presentAddresses.every(
@@ -115,10 +120,10 @@ function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): 
         presentAddress.host === addresses[i]!.host,
     );
   if (isUnchanged) return undefined;
-  const { addresses: _, ...otherFields } = present;
+  const { addresses: _, ...otherFields } = currentStatus;
   return { ...otherFields, ...(addresses.length > 0 && { addresses }) };
 }
 
-function isOurs(address: unknown): boolean {
+function isAllocatedAddress(address: unknown): boolean {
   return isObject(address) && typeof address.value === 'string' && /^(240\.240\.|2001:2::)/.test(address.value);
 }

@@ -25,7 +25,7 @@ export interface StatusDerivation {
   inputs(): readonly unknown[];
   /** @returns statuses by object key */
   derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>>;
-  onChanged(changed: () => void): () => void;
+  onChanged(onChanged: () => void): () => void;
 }
 
 export interface DerivedStatusOptions extends Omit<StatusWriterOptions, 'source'> {
@@ -34,7 +34,7 @@ export interface DerivedStatusOptions extends Omit<StatusWriterOptions, 'source'
 
 /** The delay after a derivation is this multiple of its duration, so that derivations use at most a fifth of a processor. */
 const pauseFactor = 4;
-const countsPauseMs = 1_000;
+const countIntervalMs = 1_000;
 
 export class DerivedStatusDuty implements Duty {
   readonly lease: string;
@@ -60,7 +60,7 @@ export class DerivedStatusDuty implements Duty {
         return () => clearTimeout(timer);
       });
     this.#statusWriter = new StatusWriter({
-      pauseMs: countsPauseMs,
+      pauseMs: countIntervalMs,
       // A newer derivation takes precedence over writing statuses of the previous one.
       isInterrupted: () => this.#isDerivationDue,
       ...options,
@@ -111,9 +111,9 @@ export class DerivedStatusDuty implements Duty {
 
   #notifyWatchers(): void {
     if (!this.#isStale || this.#watchers.size === 0) return;
-    const restMs = this.#pausedUntil - this.#now();
-    this.#setTimer(restMs > 0 ? restMs : undefined);
-    if (restMs <= 0) for (const watcher of this.#watchers) watcher();
+    const remainingMs = this.#pausedUntil - this.#now();
+    this.#setTimer(remainingMs > 0 ? remainingMs : undefined);
+    if (remainingMs <= 0) for (const watcher of this.#watchers) watcher();
   }
 
   #setTimer(ms: number | undefined): void {
@@ -135,10 +135,10 @@ export class DerivedStatusDuty implements Duty {
     this.#inputs = derivation.inputs();
     this.derivations++;
     const previous = this.#derivedStatuses;
-    const now = await derivation.derive(workTurns);
+    const derivedStatuses = await derivation.derive(workTurns);
     const changedRefs: StatusRef[] = [];
     const countedRefs: StatusRef[] = [];
-    for (const [key, derivedStatus] of now) {
+    for (const [key, derivedStatus] of derivedStatuses) {
       const previousStatus = previous.get(key);
       if (
         previousStatus === undefined ||
@@ -147,9 +147,9 @@ export class DerivedStatusDuty implements Duty {
       )
         changedRefs.push(derivedStatus.ref);
       else if (!isDeepStrictEqual(previousStatus.counts, derivedStatus.counts)) countedRefs.push(derivedStatus.ref);
-      await workTurns.rest();
+      await workTurns.waitIfTurnEnded();
     }
-    this.#derivedStatuses = now;
+    this.#derivedStatuses = derivedStatuses;
     this.#statusWriter.markDue(changedRefs);
     this.#statusWriter.markDue(countedRefs, { urgent: false });
   }

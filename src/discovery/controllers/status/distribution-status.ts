@@ -19,7 +19,7 @@ import { reportAnnotation } from '../../distribution/replica-report.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { InformerEffects } from '../../kubernetes/api-server.effects.ts';
 import type { ApiServer } from '../../kubernetes/api-server.ts';
-import { type RejectionReport, type RejectionReports, reportIn, signMessage } from './rejection-reports.ts';
+import { parseReport, type RejectionReport, type RejectionReports, signMessage } from './rejection-reports.ts';
 import { withConditions } from './status-conditions.ts';
 import {
   type DesiredStatus,
@@ -43,7 +43,7 @@ abstract class ReportingStatus implements StatusSource {
     this.reports = reports;
   }
 
-  abstract desiredStatus(of: StatusRef): DesiredStatus | undefined;
+  abstract desiredStatus(statusRef: StatusRef): DesiredStatus | undefined;
 
   allRefs(): Iterable<StatusRef> {
     return [...this.distribution.unfinishedKeys].map(parseConfigKey);
@@ -79,28 +79,28 @@ export class DistributionStatus extends ReportingStatus {
     return super.allRefs();
   }
 
-  desiredStatus(of: StatusRef): DesiredStatus | undefined {
-    const key = configKeyText(of);
+  desiredStatus(statusRef: StatusRef): DesiredStatus | undefined {
+    const key = configKeyText(statusRef);
     const findings = omitOwnCounts(this.distribution.findingsOf(key));
     const generation = findings.error?.generation ?? findings.distribution?.generation ?? findings.generation;
-    const decided = decidedConditions(findings);
-    if (generation === undefined || decided.length === 0) return undefined;
+    const desiredConditions = decidedConditions(findings);
+    if (generation === undefined || desiredConditions.length === 0) return undefined;
     return {
       generation,
-      next: (present, time): StatusFields => {
-        const isKeptByOther = this.isKeptReport(key, reportIn(present.conditions), findings);
+      next: (currentStatus, time): StatusFields => {
+        const isKeptByOther = this.isKeptReport(key, parseReport(currentStatus.conditions), findings);
         const conditions = conditionsOf(findings, isKeptByOther).map((condition) => this.signRejection(condition));
         const types = [...conditions.map(({ type }) => type), ...(isKeptByOther ? [rejectedCondition] : [])];
-        const obsoleteTypes = decided.filter((type) => !types.includes(type));
+        const obsoleteTypes = desiredConditions.filter((type) => !types.includes(type));
         // For a rejected object, a condition may be about the previous version, which still applies.
         const nextConditions = [
           ...Map.groupBy(conditions, ({ observedGeneration }) => observedGeneration),
         ].reduce<unknown>(
           (previous, [generationKey, ownConditions]) =>
             withConditions(previous, ownConditions, { generation: generationKey, time }),
-          withConditions(present.conditions, [], { generation, time }, obsoleteTypes),
+          withConditions(currentStatus.conditions, [], { generation, time }, obsoleteTypes),
         );
-        return { ...present, conditions: nextConditions };
+        return { ...currentStatus, conditions: nextConditions };
       },
     };
   }
@@ -113,20 +113,20 @@ function omitOwnCounts({ distribution, ...findings }: ObjectFindings): ObjectFin
 
 /** A replica that is not the leader reports only rejections by its own proxies. */
 export class FollowerStatus extends ReportingStatus {
-  desiredStatus(of: StatusRef): DesiredStatus | undefined {
-    const key = configKeyText(of);
+  desiredStatus(statusRef: StatusRef): DesiredStatus | undefined {
+    const key = configKeyText(statusRef);
     const findings = this.distribution.findingsOf(key);
     const ownRejection = rejectedConditionOf(findings.distribution);
     const generation = findings.error?.generation ?? findings.distribution?.generation;
-    const previousReport = this.reports.reportOn(key);
+    const previousReport = this.reports.reportOf(key);
     // Avoids reading the object in most cases. If this replica's own report is received later, it triggers another call.
     const mayWrite =
       ownRejection !== undefined || (previousReport !== undefined && this.#isObsolete(key, previousReport));
     if (generation === undefined || !mayWrite) return undefined;
     return {
       generation,
-      next: (present, time): StatusFields | undefined => {
-        const rejectionReport = reportIn(present.conditions);
+      next: (currentStatus, time): StatusFields | undefined => {
+        const rejectionReport = parseReport(currentStatus.conditions);
         if (this.isKeptReport(key, rejectionReport, findings)) return undefined;
         const isObsolete =
           ownRejection === undefined && rejectionReport !== undefined && this.#isObsolete(key, rejectionReport);
@@ -134,12 +134,12 @@ export class FollowerStatus extends ReportingStatus {
         const conditionMoment = { generation: ownRejection?.observedGeneration ?? generation, time };
         const ownConditions = ownRejection === undefined ? [] : [this.signRejection(ownRejection)];
         const conditions = withConditions(
-          present.conditions,
+          currentStatus.conditions,
           ownConditions,
           conditionMoment,
           isObsolete ? [rejectedCondition] : [],
         );
-        return { ...present, conditions };
+        return { ...currentStatus, conditions };
       },
     };
   }
@@ -166,7 +166,7 @@ export function statusDutiesOf(sources: StatusWriterSources): readonly [leading:
   const { distribution, reports, informers, server, log, presence, isLeaderOf } = sources;
   const resource = (kind: string) => informers.servedResource(resourceOf(kind as KindName));
   const writerOptions = { server, pauseMs, log, resourceOf: resource };
-  const leading = new StatusWriter({
+  const distributionWriter = new StatusWriter({
     ...writerOptions,
     lease: statusLease,
     source: new DistributionStatus(distribution, reports),
@@ -176,29 +176,29 @@ export function statusDutiesOf(sources: StatusWriterSources): readonly [leading:
     isHeld: () => isLeaderOf(statusLease),
     leaseAnnotations: () => ({ [reportAnnotation]: distribution.report() }),
   });
-  distribution.onDue((keys, urgent) => {
+  distribution.onDue((keys, isUrgent) => {
     const refs = keys.map(parseConfigKey);
-    for (const duty of [leading, follower]) duty.markDue(refs, { urgent });
+    for (const duty of [distributionWriter, follower]) duty.markDue(refs, { urgent: isUrgent });
   });
   reports.onChanged((key, previous) => {
-    if (requiresAction(reports, key, previous, distribution.findingsOf(key))) distribution.repeatReport(key);
+    if (isActionRequired(reports, key, previous, distribution.findingsOf(key))) distribution.repeatReport(key);
   });
   reports.onCountNeeded((key) => {
     if (!isLeaderOf(statusLease)) distribution.recount(key);
   });
-  return [leading, follower];
+  return [distributionWriter, follower];
 }
 
 /** False for a report of this replica that is still valid. */
-function requiresAction(
+function isActionRequired(
   reports: RejectionReports,
   key: string,
   previous: RejectionReport | undefined,
   findings: ObjectFindings,
 ): boolean {
-  const rejectionReport = reports.reportOn(key);
-  const isFromOther = [previous, rejectionReport].some(
+  const rejectionReport = reports.reportOf(key);
+  const isReportedByOther = [previous, rejectionReport].some(
     (statusReport) => statusReport !== undefined && !reports.isOwnReport(statusReport),
   );
-  return isFromOther || (rejectionReport !== undefined) !== (findings.distribution?.rejection !== undefined);
+  return isReportedByOther || (rejectionReport !== undefined) !== (findings.distribution?.rejection !== undefined);
 }

@@ -21,7 +21,7 @@ import type { StatusFields } from './status-writer.ts';
 
 export interface GatewayApiDerivationOptions {
   readonly objects: () => GatewayApiStatusSources;
-  readonly onChanged: (changed: () => void) => () => void;
+  readonly onChanged: (onChanged: () => void) => () => void;
   readonly domain: string;
   /** Empty means revision `default`. */
   readonly revision: string;
@@ -68,38 +68,41 @@ export class GatewayApiDerivation implements StatusDerivation {
     // Objects of other revisions are skipped, because two leaders would overwrite each other's statuses forever (istio#52105).
     const isForeign = ({ labels }: Config): boolean =>
       labels[revisionLabel] !== undefined && (labels[revisionLabel] || 'default') !== (revision || 'default');
-    const status = await workTurns.through(computeGatewayApiStatusInSteps(objects, domain, isForeign));
-    const all = new Map<string, DerivedStatus>();
-    const put = <Status>(
+    const status = await workTurns.runSteps(computeGatewayApiStatusInSteps(objects, domain, isForeign));
+    const derivedStatuses = new Map<string, DerivedStatus>();
+    const addStatuses = <Status>(
       configs: readonly Config[],
       statuses: ReadonlyMap<string, Status>,
-      derived: (status: Status, namespace: string) => Derived,
+      deriveStatus: (status: Status, namespace: string) => DerivedFields,
     ): void => {
       for (const config of configs) {
         const { kind, namespace, name } = config;
-        const of = statuses.get(`${namespace}/${name}`);
-        if (of === undefined || !isWritten(config)) continue;
-        all.set(`${kind}/${namespace}/${name}`, { ...objectRef(config), ...derived(of, namespace) });
+        const statusOfConfig = statuses.get(`${namespace}/${name}`);
+        if (statusOfConfig === undefined || !isWritten(config)) continue;
+        derivedStatuses.set(`${kind}/${namespace}/${name}`, {
+          ...objectRef(config),
+          ...deriveStatus(statusOfConfig, namespace),
+        });
       }
     };
-    put(objects.GatewayClass, status.GatewayClass, derivedOfClass);
+    addStatuses(objects.GatewayClass, status.GatewayClass, derivedOfClass);
     const { failuresByGateway: failures } = this.#options.failures;
-    put(objects.KubernetesGateway, withFailures(status.KubernetesGateway, failures), derivedOfGateway);
-    for (const kind of routeKinds) put(objects[kind], status[kind], derivedOfRoute);
-    put(objects.BackendTLSPolicy, status.BackendTLSPolicy, derivedOfPolicy);
-    return all;
+    addStatuses(objects.KubernetesGateway, withFailures(status.KubernetesGateway, failures), derivedOfGateway);
+    for (const kind of routeKinds) addStatuses(objects[kind], status[kind], derivedOfRoute);
+    addStatuses(objects.BackendTLSPolicy, status.BackendTLSPolicy, derivedOfPolicy);
+    return derivedStatuses;
   }
 }
 
-type Derived = Omit<DerivedStatus, 'ref' | 'uid'>;
+type DerivedFields = Omit<DerivedStatus, 'ref' | 'uid'>;
 
-function derivedOfClass(status: ClassStatus): Derived {
+function derivedOfClass(status: ClassStatus): DerivedFields {
   return {
-    ...aboutGeneration(status),
+    ...generationField(status),
     facts: [status.conditions, status.supportedFeatures],
-    next: (present, time) => ({
-      ...present,
-      conditions: withConditions(present.conditions, status.conditions, momentOf(status, time)),
+    next: (currentStatus, time) => ({
+      ...currentStatus,
+      conditions: withConditions(currentStatus.conditions, status.conditions, momentOf(status, time)),
       supportedFeatures: status.supportedFeatures.map((name) => ({ name })),
     }),
   };
@@ -124,32 +127,32 @@ function withFailures(
   return changedStatuses;
 }
 
-function derivedOfGateway(status: GatewayStatus): Derived {
+function derivedOfGateway(status: GatewayStatus): DerivedFields {
   const { conditions, addresses, listeners } = status;
   return {
-    ...aboutGeneration(status),
+    ...generationField(status),
     facts: [conditions, addresses, listeners.map(({ attachedRoutes: _, ...listener }) => listener)],
     counts: listeners.map(({ attachedRoutes }) => attachedRoutes),
-    next: (present, time) => {
+    next: (currentStatus, time) => {
       const conditionMoment = momentOf(status, time);
       return {
-        ...present,
+        ...currentStatus,
         // Replaces the transition time 1970 in the API's default conditions.
-        conditions: withConditions(present.conditions, conditions, conditionMoment),
-        ...((addresses.length > 0 || present.addresses !== undefined) && { addresses }),
-        listeners: listeners.map((listener) => listenerAfter(present.listeners, listener, conditionMoment)),
+        conditions: withConditions(currentStatus.conditions, conditions, conditionMoment),
+        ...((addresses.length > 0 || currentStatus.addresses !== undefined) && { addresses }),
+        listeners: listeners.map((listener) => listenerAfter(currentStatus.listeners, listener, conditionMoment)),
       };
     },
   };
 }
 
 function listenerAfter(
-  present: unknown,
+  currentListeners: unknown,
   { name, ...ownFields }: ListenerStatus,
   conditionMoment: ConditionMoment,
 ): StatusFields {
-  const presentListener = Array.isArray(present)
-    ? present.find((listenerEntry) => isObject(listenerEntry) && listenerEntry.name === name)
+  const presentListener = Array.isArray(currentListeners)
+    ? currentListeners.find((listenerEntry) => isObject(listenerEntry) && listenerEntry.name === name)
     : undefined;
   const fields = isObject(presentListener) ? presentListener : {};
   return {
@@ -160,10 +163,11 @@ function listenerAfter(
   };
 }
 
-const typesOnlyIfTrue = ['PartiallyInvalid'];
+const conditionTypesOmittedIfFalse = ['PartiallyInvalid'];
 
-const derivedOfRoute = (status: RouteStatus, namespace: string): Derived => withParents(status, namespace, routeFields);
-const derivedOfPolicy = (status: RouteStatus, namespace: string): Derived =>
+const derivedOfRoute = (status: RouteStatus, namespace: string): DerivedFields =>
+  withParents(status, namespace, routeFields);
+const derivedOfPolicy = (status: RouteStatus, namespace: string): DerivedFields =>
   withParents(status, namespace, policyFields);
 
 interface ParentFields {
@@ -174,17 +178,17 @@ interface ParentFields {
 const routeFields: ParentFields = { list: 'parents', reference: 'parentRef' };
 const policyFields: ParentFields = { list: 'ancestors', reference: 'ancestorRef' };
 
-function withParents(status: RouteStatus, namespace: string, fields: ParentFields): Derived {
+function withParents(status: RouteStatus, namespace: string, fields: ParentFields): DerivedFields {
   return {
-    ...aboutGeneration(status),
+    ...generationField(status),
     facts: status.parents,
-    next: (present, time) => {
-      const parents = parentsAfter(present[fields.list], status, {
+    next: (currentStatus, time) => {
+      const parents = parentsAfter(currentStatus[fields.list], status, {
         namespace,
         conditionMoment: momentOf(status, time),
         fields,
       });
-      return parents === undefined ? undefined : { ...present, [fields.list]: parents };
+      return parents === undefined ? undefined : { ...currentStatus, [fields.list]: parents };
     },
   };
 }
@@ -196,10 +200,14 @@ interface ParentContext {
 }
 
 /** Keeps the entries of other controllers in place. `undefined` if no write is necessary. */
-function parentsAfter(present: unknown, status: RouteStatus, context: ParentContext): readonly unknown[] | undefined {
+function parentsAfter(
+  currentParents: unknown,
+  status: RouteStatus,
+  context: ParentContext,
+): readonly unknown[] | undefined {
   const { namespace, conditionMoment, fields } = context;
   const remainingParents = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
-  const presentList: readonly unknown[] = Array.isArray(present) ? present : [];
+  const presentList: readonly unknown[] = Array.isArray(currentParents) ? currentParents : [];
   const nextParents: unknown[] = [];
   for (const presentParent of presentList) {
     if (!isObject(presentParent) || presentParent.controllerName !== controllerName) {
@@ -227,7 +235,7 @@ function parentAfter(
     ...presentFields,
     [reference]: isObject(presentFields[reference]) ? presentFields[reference] : parentRef,
     controllerName,
-    conditions: withConditions(presentFields.conditions, conditions, conditionMoment, typesOnlyIfTrue),
+    conditions: withConditions(presentFields.conditions, conditions, conditionMoment, conditionTypesOmittedIfFalse),
   };
 }
 
@@ -250,7 +258,7 @@ function parentKey(ref: Partial<Record<keyof ParentReference, unknown>>, routeNa
   return JSON.stringify([group, kind, namespace, name, sectionName, port]);
 }
 
-function aboutGeneration({ generation }: { readonly generation?: number }): Pick<Derived, 'generation'> {
+function generationField({ generation }: { readonly generation?: number }): Pick<DerivedFields, 'generation'> {
   return generation === undefined ? {} : { generation };
 }
 

@@ -12,7 +12,7 @@ export interface IngressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'Ingress' | 'IngressClass' | 'Service' | 'Pod' | 'Node'>;
   /** Immutable: each change replaces the object. */
   readonly settings: () => Omit<IngressSettings, 'ingressSelector'> & AddressSettings;
-  readonly onChanged: (changed: () => void) => () => void;
+  readonly onChanged: (onChanged: () => void) => () => void;
   /** Namespace of the control plane and the gateway. */
   readonly namespace: string;
   readonly isWritten: (object: Config) => boolean;
@@ -36,15 +36,15 @@ export class IngressDerivation implements StatusDerivation {
 
   async derive(): Promise<ReadonlyMap<string, DerivedStatus>> {
     const [settings, objects] = [this.#options.settings(), this.#options.objects()];
-    const derived = ownIngresses(objects, settings).filter(this.#options.isWritten);
-    const addresses = derived.length === 0 ? [] : ingressAddresses(objects, settings, this.#options.namespace);
+    const writtenIngresses = ownIngresses(objects, settings).filter(this.#options.isWritten);
+    const addresses = writtenIngresses.length === 0 ? [] : ingressAddresses(objects, settings, this.#options.namespace);
     const next = (presentStatus: StatusFields): StatusFields | undefined => statusAfter(presentStatus, addresses);
     return new Map(
-      derived.map((one) => [
-        `Ingress/${one.namespace}/${one.name}`,
+      writtenIngresses.map((ingress) => [
+        `Ingress/${ingress.namespace}/${ingress.name}`,
         {
-          ...objectRef(one),
-          ...(one.generation !== undefined && { generation: one.generation }),
+          ...objectRef(ingress),
+          ...(ingress.generation !== undefined && { generation: ingress.generation }),
           facts: addresses,
           next,
         },

@@ -17,7 +17,7 @@ import { ApiError } from '../../kubernetes/api-failure.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.ts';
 import { statusDutiesOf } from './distribution-status.ts';
-import { RejectionReports, reportIn } from './rejection-reports.ts';
+import { parseReport, RejectionReports } from './rejection-reports.ts';
 import type { StatusWriter } from './status-writer.ts';
 
 const key = 'EnvoyFilter/shop/ring';
@@ -199,7 +199,7 @@ it('the status eventually contains rejections by proxies of each running replica
   for (let seed = 1; seed <= schedules; seed++) {
     const { server, rejecting, isQuiet, writes } = await play(seed);
     const { object } = server;
-    const report = reportIn(isObject(object.status) ? object.status.conditions : undefined);
+    const report = parseReport(isObject(object.status) ? object.status.conditions : undefined);
     const outcome = { seed, isQuiet, rejects: report !== undefined, reconciled: reconciledIn(object) };
     const isRejected = rejecting.length > 0;
     expect(outcome).toMatchObject({

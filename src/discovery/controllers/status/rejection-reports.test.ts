@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RejectionReports, reportIn, signMessage } from './rejection-reports.ts';
+import { parseReport, RejectionReports, signMessage } from './rejection-reports.ts';
 
 const me = 'istiod-a_11111111';
 const other = 'istiod-b_22222222';
@@ -13,11 +13,11 @@ const conditionsOf = (message: unknown, observedGeneration: unknown = 1) => [
 describe('the reporting replica of a condition', () => {
   it('is read from the end of the message, after the text from Envoy', () => {
     const message = signMessage('no (reported by istiod-c_33333333)\n(reported by ', other);
-    expect(reportIn(conditionsOf(message, '7'))).toEqual({ identity: other, generation: 7, message });
+    expect(parseReport(conditionsOf(message, '7'))).toEqual({ identity: other, generation: 7, message });
   });
 
   it('is read from the message format of an earlier version', () => {
-    expect(reportIn(conditionsOf(`no (told by ${other})`))).toMatchObject({ identity: other });
+    expect(parseReport(conditionsOf(`no (told by ${other})`))).toMatchObject({ identity: other });
   });
 
   it('is unknown if the message is unsigned or was changed by another writer', () => {
@@ -30,12 +30,12 @@ describe('the reporting replica of a condition', () => {
       'no (reported by a b_11111111)',
       `(reported by ${'x'.repeat(500)}_11111111)`,
     ];
-    for (const message of strangeStatuses) expect(reportIn(conditionsOf(message))).toBeUndefined();
+    for (const message of strangeStatuses) expect(parseReport(conditionsOf(message))).toBeUndefined();
     for (const generation of ['x', '', null, { valueOf: 1, toString: 1 }]) {
-      expect(reportIn(conditionsOf(signMessage('no', other), generation))).toBeUndefined();
+      expect(parseReport(conditionsOf(signMessage('no', other), generation))).toBeUndefined();
     }
     for (const conditions of [undefined, {}, 'no', [null, 'Rejected', []]])
-      expect(reportIn(conditions)).toBeUndefined();
+      expect(parseReport(conditions)).toBeUndefined();
   });
 });
 
@@ -43,7 +43,7 @@ function createReports() {
   const reports = new RejectionReports(me);
   const notifications: string[] = [];
   reports.onChanged((key, previousReport) =>
-    notifications.push(`${key} ${previousReport?.identity} ${reports.reportOn(key)?.identity}`),
+    notifications.push(`${key} ${previousReport?.identity} ${reports.reportOf(key)?.identity}`),
   );
   const setMessage = (name: string, message: string | undefined, generation = 1) => {
     const conditions = message === undefined ? [] : conditionsOf(message, generation);
@@ -77,14 +77,14 @@ describe('reports of replicas', () => {
     setMessage('a', signMessage('no', other));
     setMessage('b', signMessage('no', me));
     expect([...words.leases]).toEqual([lease]);
-    const report = words.reportOn(key)!;
+    const report = words.reportOf(key)!;
     expect(words.isEnded(key, report)).toBe(false);
     words.onReplicaEnded(lease);
     words.onReplicaEnded(lease);
     expect(notifications.slice(2)).toEqual([`${key} ${other} ${other}`]);
     expect([words.isEnded(key, report), words.leases.size]).toEqual([true, 0]);
     setMessage('a', signMessage('still no', other));
-    expect(words.isEnded(key, words.reportOn(key)!)).toBe(false);
+    expect(words.isEnded(key, words.reportOf(key)!)).toBe(false);
     expect([...words.leases]).toEqual([lease]);
   });
 
@@ -92,7 +92,7 @@ describe('reports of replicas', () => {
     const { words, told: notifications, say: setMessage } = createReports();
     for (let index = 0; index < 5_000; index++) setMessage(`${index}`, signMessage('no', other));
     expect(notifications).toHaveLength(5_000);
-    expect(words.reportOn('EnvoyFilter/shop/0')?.identity).toBe(other);
-    expect(words.reportOn('EnvoyFilter/shop/4999')).toBeUndefined();
+    expect(words.reportOf('EnvoyFilter/shop/0')?.identity).toBe(other);
+    expect(words.reportOf('EnvoyFilter/shop/4999')).toBeUndefined();
   });
 });

@@ -27,7 +27,7 @@ export function signMessage(message: string, identity: string): string {
 }
 
 /** `undefined` without a report that has a valid signature. */
-export function reportIn(conditions: unknown): RejectionReport | undefined {
+export function parseReport(conditions: unknown): RejectionReport | undefined {
   const list: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
   const condition = list.find(
     (conditionEntry) => isObject(conditionEntry) && conditionEntry.type === rejectedCondition,
@@ -59,21 +59,21 @@ export class RejectionReports {
     this.#onChanged = onChange;
   }
 
-  /** @param needed called when a status does not contain current counts of all replicas, or not all proxies have applied the object */
-  onCountNeeded(needed: (key: string) => void): void {
-    this.#countNeeded = needed;
+  /** @param onNeeded called when a status does not contain current counts of all replicas, or not all proxies have applied the object */
+  onCountNeeded(onNeeded: (key: string) => void): void {
+    this.#countNeeded = onNeeded;
   }
 
   read(kind: string, changes: readonly ObjectChange[]): void {
     for (const change of changes) {
       const status = change.event === 'delete' ? undefined : change.object.status;
       const key = `${kind}/${change.key}`;
-      this.#note(key, isObject(status) ? reportIn(status.conditions) : undefined);
+      this.#setReport(key, isObject(status) ? parseReport(status.conditions) : undefined);
       if (isObject(status) && isCountNeeded(status.conditions)) this.#countNeeded(key);
     }
   }
 
-  reportOn(key: string): RejectionReport | undefined {
+  reportOf(key: string): RejectionReport | undefined {
     return this.#reports.get(key);
   }
 
@@ -108,7 +108,7 @@ export class RejectionReports {
     }
   }
 
-  #note(key: string, report: RejectionReport | undefined): void {
+  #setReport(key: string, report: RejectionReport | undefined): void {
     const previous = this.#reports.get(key);
     if (previous === undefined ? report === undefined : report !== undefined && areReportsEqual(previous, report)) {
       // A report with a changed count is stored, but requires no action.

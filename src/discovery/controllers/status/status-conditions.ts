@@ -31,20 +31,20 @@ const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
 /**
  * Keeps conditions of other writers, and own ones about a newer generation.
  *
- * @param present possibly invalid
+ * @param currentConditions possibly invalid
  * @param ownConditions at most one per type
  * @param obsoleteTypes own types to remove
  * @returns `present` itself if nothing changed
  */
 export function withConditions(
-  present: unknown,
+  currentConditions: unknown,
   ownConditions: readonly DesiredCondition[],
   conditionMoment: ConditionMoment,
   obsoleteTypes: readonly string[] = [],
 ): readonly unknown[] {
   const remainingConditions = new Map(ownConditions.map((condition) => [typeOf(condition), condition]));
   const ownTypes = new Set([...remainingConditions.keys(), ...obsoleteTypes]);
-  const presentList: readonly unknown[] = Array.isArray(present) ? present : [];
+  const presentList: readonly unknown[] = Array.isArray(currentConditions) ? currentConditions : [];
   const nextConditions: unknown[] = [];
   for (const presentCondition of presentList) {
     const type =
@@ -62,7 +62,9 @@ export function withConditions(
   }
   for (const desiredCondition of remainingConditions.values())
     nextConditions.push(conditionAfter({}, desiredCondition, conditionMoment));
-  return Array.isArray(present) && isDeepStrictEqual(present, nextConditions) ? present : nextConditions;
+  return Array.isArray(currentConditions) && isDeepStrictEqual(currentConditions, nextConditions)
+    ? currentConditions
+    : nextConditions;
 }
 
 export function isObservedLater(value: unknown, generation: number | undefined): boolean {
@@ -90,12 +92,14 @@ function conditionAfter(
     reason: reasonOf(desiredCondition.reason),
     message: messageOf(desiredCondition.message),
     lastTransitionTime: isUnchanged ? transitionTime : time,
-    ...(generation !== undefined && { observedGeneration: generationAs(presentFields.observedGeneration, generation) }),
+    ...(generation !== undefined && {
+      observedGeneration: keepGenerationType(presentFields.observedGeneration, generation),
+    }),
   };
 }
 
 /** Istio's resources allow the generation as text. */
-function generationAs(presentGeneration: unknown, generation: number): unknown {
+function keepGenerationType(presentGeneration: unknown, generation: number): unknown {
   return presentGeneration === String(generation) ? presentGeneration : generation;
 }
 
@@ -109,12 +113,12 @@ function typeOf({ type }: DesiredCondition): string {
 }
 
 function reasonOf(text: string): string {
-  const legal = text
+  const sanitizedReason = text
     .replaceAll(/[^A-Za-z0-9_,:]/g, '')
     .replace(/^[^A-Za-z]+/, '')
     .slice(0, maxReasonCharacters)
     .replace(/[,:]+$/, '');
-  return legal === '' ? 'Unknown' : legal;
+  return sanitizedReason === '' ? 'Unknown' : sanitizedReason;
 }
 
 /** Escapes the text into one line, because it can quote an object or a proxy and is printed in terminals. */

@@ -6,7 +6,7 @@ const acceptAny = (): boolean => true;
 /** Takes all due items. */
 function takeDue(queue: StatusQueue<string>, now: number): string[] {
   const all: string[] = [];
-  for (let next = queue.takeNext(now, acceptAny); next !== undefined; next = queue.takeNext(now, acceptAny))
+  for (let next = queue.dequeueNext(now, acceptAny); next !== undefined; next = queue.dequeueNext(now, acceptAny))
     all.push(next[1]);
   return all;
 }
@@ -27,8 +27,8 @@ describe('the status queue', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a', true, 0);
     queue.add('b', 'b', false, 0);
-    expect(queue.takeNext(0, (key) => key !== 'a')).toEqual(['b', 'b']);
-    expect(queue.takeNext(0, (key) => key !== 'a')).toBeUndefined();
+    expect(queue.dequeueNext(0, (key) => key !== 'a')).toEqual(['b', 'b']);
+    expect(queue.dequeueNext(0, (key) => key !== 'a')).toBeUndefined();
     expect(queue.isDue(0)).toBe(true);
   });
 });
@@ -43,9 +43,9 @@ describe('the delay of an object in the status queue', () => {
     queue.add('b', 'b', false, 2_000);
     expect(takeDue(queue, 2_000)).toEqual(['b']);
     expect(queue.isDue(10_999)).toBe(false);
-    expect(queue.nextAt(2_000)).toBe(11_000);
+    expect(queue.nextDueAt(2_000)).toBe(11_000);
     expect(takeDue(queue, 11_000)).toEqual(['a']);
-    expect(queue.nextAt(11_000)).toBeUndefined();
+    expect(queue.nextDueAt(11_000)).toBeUndefined();
     queue.add('a', 'again', false, 11_000);
     queue.add('a', 'urgent', true, 11_000);
     expect(takeDue(queue, 11_000)).toEqual(['urgent']);
@@ -55,7 +55,7 @@ describe('the delay of an object in the status queue', () => {
     const queue = new StatusQueue<string>({ pauseMs: restMs });
     queue.markWritten('a', 0);
     for (let now = 100; now < restMs; now += 100) queue.add('a', `${now}`, false, now);
-    expect(queue.nextAt(restMs - 1)).toBe(restMs);
+    expect(queue.nextDueAt(restMs - 1)).toBe(restMs);
     expect(takeDue(queue, restMs)).toEqual(['9900']);
   });
 
@@ -66,7 +66,7 @@ describe('the delay of an object in the status queue', () => {
       queue.add(`${index}`, 'x', false, index * 10);
     }
     const wakings = new Set<number>();
-    for (let now = queue.nextAt(0); now !== undefined; now = queue.nextAt(now)) wakings.add(now);
+    for (let now = queue.nextDueAt(0); now !== undefined; now = queue.nextDueAt(now)) wakings.add(now);
     expect(wakings.size).toBeLessThanOrEqual(41);
   });
 });
@@ -75,7 +75,7 @@ it('the status queue ends all delays when another replica can have written', () 
   const queue = new StatusQueue<string>({ pauseMs: 10_000 });
   for (const key of ['a', 'b']) queue.markWritten(key, 0);
   queue.add('a', 'a', false, 1);
-  queue.wakeAll();
+  queue.enqueueDelayed();
   queue.add('b', 'b', false, 1);
   expect(takeDue(queue, 1)).toEqual(['a', 'b']);
 });
@@ -83,8 +83,8 @@ it('the status queue ends all delays when another replica can have written', () 
 describe('a failed object in the status queue', () => {
   it('becomes due again when it changes or on a retry', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
-    queue.fail('a', 'a');
-    queue.fail('b', 'b');
+    queue.addFailed('a', 'a');
+    queue.addFailed('b', 'b');
     expect([queue.failedCount, queue.isDue(0)]).toEqual([2, false]);
     queue.add('b', 'new', false, 0);
     expect(takeDue(queue, 0)).toEqual(['new']);
@@ -96,7 +96,7 @@ describe('a failed object in the status queue', () => {
   it('is replaced by a newer item', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'newer', false, 0);
-    queue.fail('a', 'older');
+    queue.addFailed('a', 'older');
     expect(takeDue(queue, 0)).toEqual(['newer']);
     expect(queue.failedCount).toBe(0);
   });
@@ -105,7 +105,7 @@ describe('a failed object in the status queue', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a', true, 0);
     queue.add('b', 'b', false, 0);
-    queue.failDue(0);
+    queue.failDueItems(0);
     expect([queue.failedCount, queue.isDue(0)]).toEqual([2, false]);
   });
 });
@@ -129,7 +129,7 @@ describe('namespaces in the status queue', () => {
 
   it('lose objects when the queue is full, starting with the namespace that has the most objects', () => {
     const queue = new StatusQueue<string>({ pauseMs: 10_000, maxItems: 4, namespaceOf });
-    queue.fail('mallory/0', 'mallory/0');
+    queue.addFailed('mallory/0', 'mallory/0');
     queue.markWritten('mallory/1', 0);
     for (const key of ['mallory/1', 'mallory/2', 'mallory/3', 'bank/a', 'bank/b']) queue.add(key, key, false, 1);
     expect([queue.size, queue.failedCount, queue.droppedCount]).toEqual([4, 1, 2]);

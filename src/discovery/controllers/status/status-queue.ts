@@ -2,7 +2,7 @@
 import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
 
 /** If the queue is full, an object of the largest namespace is dropped and counted, and its status is not written. */
-const maxQueued = 100_000;
+const maxQueuedItems = 100_000;
 
 export interface StatusQueueOptions<Item> {
   /** Minimum interval between non-urgent writes of an object. 0 means none. */
@@ -15,7 +15,7 @@ export interface StatusQueueOptions<Item> {
 /** Limits the number of timers. */
 const pauseGroups = 40;
 
-interface Waiting<Item> {
+interface WaitingItem<Item> {
   readonly key: string;
   item: Item;
   readonly isUrgent: boolean;
@@ -25,8 +25,8 @@ export class StatusQueue<Item> {
   readonly #pauseMs: number;
   readonly #namespaceOf: (item: Item) => string;
   readonly #allKeys: FairQueue<string>;
-  readonly #waitingQueue: FairQueue<Waiting<Item>>;
-  readonly #waitingEntries = new Map<string, Waiting<Item>>();
+  readonly #waitingQueue: FairQueue<WaitingItem<Item>>;
+  readonly #waitingEntries = new Map<string, WaitingItem<Item>>();
   /** Delayed objects, with the end of their delay. */
   readonly #delayedItems = new Map<string, { readonly item: Item; readonly endsAt: number }>();
   readonly #failedItems = new Map<string, Item>();
@@ -36,7 +36,7 @@ export class StatusQueue<Item> {
   /** Objects are dropped if the queue is full. */
   droppedCount = 0;
 
-  constructor({ pauseMs, maxItems = maxQueued, namespaceOf = () => '' }: StatusQueueOptions<Item>) {
+  constructor({ pauseMs, maxItems = maxQueuedItems, namespaceOf = () => '' }: StatusQueueOptions<Item>) {
     this.#pauseMs = pauseMs;
     this.#namespaceOf = namespaceOf;
     this.#allKeys = new FairQueue({ maxItems });
@@ -69,9 +69,9 @@ export class StatusQueue<Item> {
   }
 
   /** `undefined` if no due object is `isNew`. */
-  takeNext(now: number, isNew: (key: string) => boolean): [key: string, item: Item] | undefined {
-    this.#wake(now);
-    const next = this.#waitingQueue.next(({ key }) => isNew(key));
+  dequeueNext(now: number, isNew: (key: string) => boolean): [key: string, item: Item] | undefined {
+    this.#enqueueDue(now);
+    const next = this.#waitingQueue.takeNext(({ key }) => isNew(key));
     if (next === undefined) return undefined;
     this.#waitingEntries.delete(next.key);
     this.#allKeys.remove(next.key);
@@ -79,12 +79,12 @@ export class StatusQueue<Item> {
   }
 
   isDue(now: number): boolean {
-    this.#wake(now);
+    this.#enqueueDue(now);
     return this.#waitingQueue.size > 0;
   }
 
-  nextAt(now: number): number | undefined {
-    this.#wake(now);
+  nextDueAt(now: number): number | undefined {
+    this.#enqueueDue(now);
     return this.#delayedItems.size === 0 ? undefined : this.#nextDelayEnd;
   }
 
@@ -98,14 +98,14 @@ export class StatusQueue<Item> {
   }
 
   /** The object becomes due on a retry or a change. */
-  fail(key: string, item: Item): void {
+  addFailed(key: string, item: Item): void {
     if (!this.#waitingEntries.has(key) && !this.#delayedItems.has(key) && this.#admit(key, item))
       this.#failedItems.set(key, item);
   }
 
   /** Called when a run is aborted. */
-  failDue(now: number): void {
-    this.#wake(now);
+  failDueItems(now: number): void {
+    this.#enqueueDue(now);
     for (const waitingEntry of [...this.#waitingEntries.values()]) {
       this.#waitingQueue.remove(waitingEntry);
       this.#failedItems.set(waitingEntry.key, waitingEntry.item);
@@ -119,9 +119,9 @@ export class StatusQueue<Item> {
   }
 
   /** Ends all delays, because another replica may have written. */
-  wakeAll(): void {
+  enqueueDelayed(): void {
     this.#writtenAtByKey.clear();
-    this.#wake(Number.POSITIVE_INFINITY);
+    this.#enqueueDue(Number.POSITIVE_INFINITY);
   }
 
   /**
@@ -160,7 +160,7 @@ export class StatusQueue<Item> {
     return Math.ceil((writtenAt + this.#pauseMs) / group) * group;
   }
 
-  #wake(now: number): void {
+  #enqueueDue(now: number): void {
     if (this.#nextDelayEnd > now) return;
     let next = Number.POSITIVE_INFINITY;
     for (const [key, { item, endsAt }] of this.#delayedItems) {

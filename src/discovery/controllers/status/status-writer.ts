@@ -27,16 +27,16 @@ export interface DesiredStatus {
   /**
    * Pure.
    *
-   * @param present current status, possibly malformed; empty without one
+   * @param currentStatus current status, possibly malformed; empty without one
    * @param time RFC 3339, for changed conditions
    * @returns `undefined` if no write is necessary
    */
-  next(present: StatusFields, time: string): StatusFields | undefined;
+  next(currentStatus: StatusFields, time: string): StatusFields | undefined;
 }
 
 export interface StatusSource {
   /** `undefined` if the object needs none. */
-  desiredStatus(of: StatusRef): DesiredStatus | undefined;
+  desiredStatus(statusRef: StatusRef): DesiredStatus | undefined;
   /** Used by a new leader. */
   allRefs(): Iterable<StatusRef>;
 }
@@ -62,7 +62,7 @@ export interface StatusWriterOptions {
   /** RFC 3339 without fractions of seconds, because custom resources would store them. */
   readonly time?: () => string;
   /** @returns a cancel function */
-  readonly schedule?: (ms: number, then: () => void) => () => void;
+  readonly schedule?: (ms: number, callback: () => void) => () => void;
 }
 
 /**
@@ -73,8 +73,8 @@ export const maxConcurrentWrites = 8;
 
 const readMs = 5_000;
 /** Polling interval while {@link StatusWriterOptions.isHeld}. */
-const holdPollMs = 2_000;
-const neverAborted = new AbortController().signal;
+const holdPollIntervalMs = 2_000;
+const neverAbortedSignal = new AbortController().signal;
 
 const permanentFailureCodes: ReadonlySet<number> = new Set([400, 413, 422]);
 
@@ -103,9 +103,9 @@ export class StatusWriter implements Duty {
   }
 
   /** Non-urgent statuses are written after {@link StatusWriterOptions.pauseMs}. */
-  markDue(refs: Iterable<StatusRef>, { urgent = true }: { readonly urgent?: boolean } = {}): void {
-    const now = this.#options.now();
-    for (const ref of refs) this.#queue.add(keyOf(ref), ref, urgent, now);
+  markDue(refs: Iterable<StatusRef>, { urgent: isUrgent = true }: { readonly urgent?: boolean } = {}): void {
+    const nowMs = this.#options.now();
+    for (const ref of refs) this.#queue.add(keyOf(ref), ref, isUrgent, nowMs);
     if (this.#queue.droppedCount > 0 && !this.#hasReportedDropped) {
       this.#hasReportedDropped = true;
       this.#options.log.warn('status.queueFull', { objects: this.#queue.size });
@@ -134,13 +134,13 @@ export class StatusWriter implements Duty {
     const { source, now, maxConcurrent, isHeld } = this.#options;
     if (retry) this.#queue.retry(now());
     if (includesAll) {
-      this.#queue.wakeAll();
+      this.#queue.enqueueDelayed();
       for (const ref of source.allRefs()) this.#queue.add(keyOf(ref), ref, false, now());
     }
-    const run: Run = { triedKeys: new Set(), writtenCount: 0, failureReason: '', isStopped: false };
-    if (!isHeld()) await Promise.all(Array.from({ length: maxConcurrent }, () => this.#work(run, writeGate)));
+    const run: WriterRun = { triedKeys: new Set(), writtenCount: 0, failureReason: '', isStopped: false };
+    if (!isHeld()) await Promise.all(Array.from({ length: maxConcurrent }, () => this.#runWorker(run, writeGate)));
     // The server is unresponsive or overloaded, so the remaining objects wait.
-    if (run.isStopped) this.#queue.failDue(now());
+    if (run.isStopped) this.#queue.failDueItems(now());
     this.#notifyWatchers();
     return {
       writtenCount: run.writtenCount,
@@ -149,11 +149,11 @@ export class StatusWriter implements Duty {
     };
   }
 
-  async #work(run: Run, writeGate: WriteGate): Promise<void> {
+  async #runWorker(run: WriterRun, writeGate: WriteGate): Promise<void> {
     const { now, log, isInterrupted } = this.#options;
     // Each slot writes at least one object, so that interruptions cannot stop all writes.
     do {
-      const next = this.#queue.takeNext(now(), (key) => !run.triedKeys.has(key));
+      const next = this.#queue.dequeueNext(now(), (key) => !run.triedKeys.has(key));
       if (next === undefined) return;
       const [key, ref] = next;
       run.triedKeys.add(key);
@@ -168,7 +168,7 @@ export class StatusWriter implements Duty {
           this.counts.refused++;
           log.warn('status.writeRejected', { object: key, reason: failure.message });
         } else {
-          this.#queue.fail(key, ref);
+          this.#queue.addFailed(key, ref);
           // Conflicts are counted, but not logged.
           if (failure.kind === 'status' && failure.code === 409) this.counts.conflicts++;
           else run.failureReason = `${key}: ${failure.message}`;
@@ -179,22 +179,22 @@ export class StatusWriter implements Duty {
   }
 
   /** @throws ApiError */
-  async #write(key: string, ref: StatusRef, run: Run, writeGate: WriteGate): Promise<void> {
+  async #write(key: string, ref: StatusRef, run: WriterRun, writeGate: WriteGate): Promise<void> {
     const { server, source, resourceOf, now, time } = this.#options;
     if (!writeGate.isOpen) throw new ApiError({ kind: 'aborted', message: 'this replica is not the leader' });
-    const desiredBefore = source.desiredStatus(ref);
-    if (desiredBefore === undefined) {
+    const previousDesired = source.desiredStatus(ref);
+    if (previousDesired === undefined) {
       this.counts.same++;
       return;
     }
     const resource = resourceOf(ref.kind);
     const objectPath = { resource, ...(resource.namespaced && { namespace: ref.namespace }), name: ref.name };
-    const read = { method: 'GET', ...objectPath, subresource: 'status', timeoutMs: readMs } as const;
-    const object = await server.request(read, neverAborted);
+    const readRequest = { method: 'GET', ...objectPath, subresource: 'status', timeoutMs: readMs } as const;
+    const object = await server.request(readRequest, neverAbortedSignal);
     // The desired status may have changed during the read.
     const desiredStatus = source.desiredStatus(ref);
     const status =
-      desiredStatus && isAbout(object, desiredStatus) ? nextOf(object, desiredStatus, time()) : 'superseded';
+      desiredStatus && isSameGeneration(object, desiredStatus) ? nextOf(object, desiredStatus, time()) : 'superseded';
     if (typeof status === 'string') {
       this.counts[status]++;
       return;
@@ -215,8 +215,8 @@ export class StatusWriter implements Duty {
   #notifyWatchers(): void {
     if (this.#watchers.size === 0) return;
     const { now, isHeld } = this.#options;
-    const heldUntil = this.#queue.size > 0 ? now() + holdPollMs : undefined;
-    this.#setTimer(isHeld() ? heldUntil : this.#queue.nextAt(now()));
+    const nextPollAt = this.#queue.size > 0 ? now() + holdPollIntervalMs : undefined;
+    this.#setTimer(isHeld() ? nextPollAt : this.#queue.nextDueAt(now()));
     if (this.isDue) for (const watcher of this.#watchers) watcher();
   }
 
@@ -229,7 +229,7 @@ export class StatusWriter implements Duty {
   }
 }
 
-interface Run {
+interface WriterRun {
   readonly triedKeys: Set<string>;
   writtenCount: number;
   failureReason: string;
@@ -244,7 +244,7 @@ function isDeleted(failure: ApiFailure): boolean {
   return failure.kind === 'status' && failure.code === 404;
 }
 
-function isAbout({ metadata }: KubernetesObject, { generation }: DesiredStatus): boolean {
+function isSameGeneration({ metadata }: KubernetesObject, { generation }: DesiredStatus): boolean {
   return generation === undefined || metadata.generation === generation;
 }
 
@@ -253,8 +253,8 @@ function nextOf(
   desiredStatus: DesiredStatus,
   time: string,
 ): StatusFields | 'same' | 'superseded' {
-  const present = isObject(object.status) ? object.status : {};
-  if (isObservedLater(present, desiredStatus.generation)) return 'superseded';
-  const next = desiredStatus.next(present, time);
-  return next === undefined || isDeepStrictEqual(present, next) ? 'same' : next;
+  const presentStatus = isObject(object.status) ? object.status : {};
+  if (isObservedLater(presentStatus, desiredStatus.generation)) return 'superseded';
+  const next = desiredStatus.next(presentStatus, time);
+  return next === undefined || isDeepStrictEqual(presentStatus, next) ? 'same' : next;
 }

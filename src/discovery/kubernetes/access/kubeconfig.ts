@@ -1,7 +1,7 @@
 /** Unsupported fields of a kubeconfig that would affect the access are rejected, never ignored. No message contains a value. */
 import { dirname, resolve } from 'node:path';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
-import { readTogetherSync } from '../../../runtime/files/read-together.ts';
+import { readConsistentlySync } from '../../../runtime/files/read-together.ts';
 import { isRecord } from '../store/trim.ts';
 import type { ClusterAccess, TlsMaterial } from './cluster-access.ts';
 import { credentialsError, headerText, readCredentialFile, TokenFile } from './credential-file.ts';
@@ -19,7 +19,7 @@ export interface KubeconfigOptions {
 
 type ResolveLinks = (path: string) => string;
 
-type Fields = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 
 const unsupportedFields = {
   cluster: ['proxy-url'],
@@ -46,7 +46,7 @@ export function kubeconfigAccess(text: string, options: KubeconfigOptions): Clus
 
 class KubeconfigReader {
   readonly #options: KubeconfigOptions;
-  readonly #config: Fields;
+  readonly #config: JsonObject;
 
   constructor(text: string, options: KubeconfigOptions) {
     this.#options = options;
@@ -67,46 +67,48 @@ class KubeconfigReader {
     this.#rejectUnsupported('user', user);
     const server = this.#server(cluster);
     const exec = this.#exec(user, cluster);
-    const bearer = this.#bearer(user);
+    const tokenSource = this.#tokenSource(user);
     return {
       server,
       tls: async () => ({
-        ...readTogetherSync((resolveLinks) => ({
+        ...readConsistentlySync((resolveLinks) => ({
           ...this.#serverTls(cluster, resolveLinks),
           ...this.#clientTls(user, resolveLinks),
         })),
         ...keyPair(await exec?.credential()),
       }),
       headers: async () => {
-        const token = bearer?.token() ?? (await exec?.credential())?.token;
+        const token = tokenSource?.token() ?? (await exec?.credential())?.token;
         return token === undefined ? {} : { authorization: `Bearer ${token}` };
       },
       invalidateCredentials: () => {
-        bearer?.invalidate();
+        tokenSource?.invalidate();
         exec?.invalidate();
       },
     };
   }
 
-  #entryNamed(list: string, field: string, name: string): Fields {
+  #entryNamed(list: string, field: string, name: string): JsonObject {
     const entries = this.#config[list];
-    const entry = Array.isArray(entries) ? entries.find((one) => isRecord(one) && one.name === name) : undefined;
+    const entry = Array.isArray(entries)
+      ? entries.find((candidate) => isRecord(candidate) && candidate.name === name)
+      : undefined;
     const entryFields = isRecord(entry) ? entry[field] : undefined;
     if (!isRecord(entryFields))
       throw this.#error(`${list} has no ${field} named ${JSON.stringify(name.slice(0, 100))}`);
     return entryFields;
   }
 
-  #rejectUnsupported(section: 'cluster' | 'user', fields: Fields): void {
-    const isSet = (key: string): boolean => ![undefined, null, false, ''].includes(fields[key] as never);
-    const unsupported = unsupportedFields[section].find(isSet);
-    if (unsupported !== undefined) throw this.#error(`${section}: ${unsupported} is not supported`);
-    const dangerous = this.#options.isTrusted ? undefined : trustedOnlyFields[section].find(isSet);
-    if (dangerous !== undefined)
-      throw this.#error(`${section}: ${dangerous} is allowed only in the file of --kubeconfig, not in a Secret`);
+  #rejectUnsupported(section: 'cluster' | 'user', fields: JsonObject): void {
+    const hasField = (key: string): boolean => ![undefined, null, false, ''].includes(fields[key] as never);
+    const unsupportedField = unsupportedFields[section].find(hasField);
+    if (unsupportedField !== undefined) throw this.#error(`${section}: ${unsupportedField} is not supported`);
+    const trustedOnlyField = this.#options.isTrusted ? undefined : trustedOnlyFields[section].find(hasField);
+    if (trustedOnlyField !== undefined)
+      throw this.#error(`${section}: ${trustedOnlyField} is allowed only in the file of --kubeconfig, not in a Secret`);
   }
 
-  #server(cluster: Fields): URL {
+  #server(cluster: JsonObject): URL {
     const text = this.#text(cluster, 'server', 'cluster');
     const server = URL.parse(text ?? '');
     // Plaintext would reveal tokens.
@@ -114,7 +116,7 @@ class KubeconfigReader {
     return server;
   }
 
-  #serverTls(cluster: Fields, resolveLinks: ResolveLinks): TlsMaterial {
+  #serverTls(cluster: JsonObject, resolveLinks: ResolveLinks): TlsMaterial {
     const servername = this.#text(cluster, 'tls-server-name', 'cluster');
     const serverName = servername !== undefined && { servername };
     const ca = this.#pem(cluster, 'certificate-authority', { part: 'cluster', at: resolveLinks });
@@ -126,7 +128,7 @@ class KubeconfigReader {
     return { ...serverName, ...(ca !== undefined && { ca }) };
   }
 
-  #clientTls(user: Fields, resolveLinks: ResolveLinks): TlsMaterial {
+  #clientTls(user: JsonObject, resolveLinks: ResolveLinks): TlsMaterial {
     const cert = this.#pem(user, 'client-certificate', { part: 'user', at: resolveLinks });
     const key = this.#pem(user, 'client-key', { part: 'user', at: resolveLinks });
     if ((cert === undefined) !== (key === undefined))
@@ -135,15 +137,19 @@ class KubeconfigReader {
   }
 
   /** Inline data takes precedence over a file, which is read for each connection. */
-  #pem(fields: Fields, name: string, { part, at }: { part: string; at: ResolveLinks }): string | undefined {
+  #pem(
+    fields: JsonObject,
+    name: string,
+    { part, at: resolveLinks }: { part: string; at: ResolveLinks },
+  ): string | undefined {
     const inline = this.#text(fields, `${name}-data`, part);
     if (inline !== undefined) return Buffer.from(inline, 'base64').toString('utf8');
     const file = this.#text(fields, name, part);
-    return file === undefined ? undefined : readCredentialFile(at(this.#resolvePath(file)));
+    return file === undefined ? undefined : readCredentialFile(resolveLinks(this.#resolvePath(file)));
   }
 
   /** A token file takes precedence, because it is updated. */
-  #bearer(user: Fields): { token(): string; invalidate(): void } | undefined {
+  #tokenSource(user: JsonObject): { token(): string; invalidate(): void } | undefined {
     const file = this.#text(user, 'tokenFile', 'user');
     if (file !== undefined) return new TokenFile(this.#resolvePath(file));
     const text = this.#text(user, 'token', 'user');
@@ -152,7 +158,7 @@ class KubeconfigReader {
     return { token: () => token, invalidate: () => {} };
   }
 
-  #exec(user: Fields, cluster: Fields): ExecCredentials | undefined {
+  #exec(user: JsonObject, cluster: JsonObject): ExecCredentials | undefined {
     const { exec } = user;
     if (exec === undefined || exec === null) return undefined;
     if (!isRecord(exec)) throw this.#error('user: exec must be an object');
@@ -177,7 +183,7 @@ class KubeconfigReader {
     return new ExecCredentials(plugin, this.#options.path);
   }
 
-  #clusterInfo(cluster: Fields): Fields {
+  #clusterInfo(cluster: JsonObject): JsonObject {
     const extensions = this.#list(cluster.extensions, 'extensions');
     const config = extensions.find(
       (extension) => isRecord(extension) && extension.name === 'client.authentication.k8s.io/exec',
@@ -204,7 +210,7 @@ class KubeconfigReader {
   }
 
   /** Treats an empty text as absent, as in Go. */
-  #text(fields: Fields, name: string, section: string): string | undefined {
+  #text(fields: JsonObject, name: string, section: string): string | undefined {
     const value = fields[name] ?? '';
     if (typeof value !== 'string') throw this.#error(`${section}: ${name} must be a string`);
     return value === '' ? undefined : value;

@@ -21,17 +21,17 @@ export class ClusterSettings {
   readonly #namespace: string;
   readonly #informers: () => InformerEffects;
   /** ConfigMap names. Later ones override earlier ones. */
-  readonly #maps: readonly string[];
+  readonly #configMapNames: readonly string[];
 
   constructor({ namespace, revision, sharedName }: SettingsNames, informers: () => InformerEffects) {
     this.#namespace = namespace;
     this.#informers = informers;
     const revisionMap = revision === '' || revision === 'default' ? 'istio' : `istio-${revision}`;
-    this.#maps = [...new Set([sharedName, revisionMap])].filter((name) => name !== '');
+    this.#configMapNames = [...new Set([sharedName, revisionMap])].filter((name) => name !== '');
   }
 
   get kinds(): FollowedKind[] {
-    return this.#maps.map((name) => ({
+    return this.#configMapNames.map((name) => ({
       resource: resourceOf('ConfigMap'),
       name: this.#nameOf(name),
       selection: { namespace: this.#namespace, fieldSelector: `metadata.name=${name}` },
@@ -40,12 +40,12 @@ export class ClusterSettings {
 
   /** Must be called before the informers start. */
   onChanged(onChange: () => void): void {
-    for (const name of this.#maps) this.#informers().addReader(this.#nameOf(name), () => onChange());
+    for (const name of this.#configMapNames) this.#informers().addReader(this.#nameOf(name), () => onChange());
   }
 
   /** Returns the texts with the lowest precedence first. Networks are read only from the ConfigMap of the revision. */
   async read(settings: 'mesh' | 'networks'): Promise<readonly SettingsText[]> {
-    const maps = settings === 'mesh' ? this.#maps : this.#maps.slice(-1);
+    const maps = settings === 'mesh' ? this.#configMapNames : this.#configMapNames.slice(-1);
     await Promise.all(maps.map((name) => this.#informers().waitForFirstSet(this.#nameOf(name))));
     return maps.flatMap((name) => {
       const key = `${this.#namespace}/${name}`;

@@ -35,7 +35,7 @@ function createSource(kinds: readonly KindName[], maxBytes = 40_000, maxReadMs =
   for (const kind of kinds) {
     const keeps =
       kind === 'Secret' ? { shouldKeep: (key: string) => objects.shouldKeep('Secret', key), isOnDemand: true } : {};
-    stores.set(nameOf(resourceOf(kind)), new ObjectStore({ shares: shares.sharesOf(kind), ...keeps }));
+    stores.set(nameOf(resourceOf(kind)), new ObjectStore({ shares: shares.sharesOfKind(kind), ...keeps }));
   }
   objects.followKinds(['Secret']);
   const source = new ClusterSource({

@@ -12,7 +12,7 @@ import { resourceOf } from '../api-resource.ts';
 import type { InformerEffects } from '../api-server.effects.ts';
 import type { KubernetesObject } from '../api-server.ts';
 import { excessOf } from '../store/object-scan.ts';
-import { type ObjectChange, type ObjectKey, refusalOf } from '../store/object-store.ts';
+import { type ObjectChange, type ObjectKey, rejectionReasonOf } from '../store/object-store.ts';
 import { decodedObject } from './decoded-object.ts';
 import type { ObjectReference, ReferencedDataKind, ReferencedObjects } from './referenced-objects.ts';
 import { defaultMaxReadMs, type UnreadObject, UnreadObjects } from './unread-objects.ts';
@@ -59,12 +59,12 @@ export class ClusterSource implements ConfigSource {
   readonly #unreadObjects = new UnreadObjects();
   #unreadReferenced = new Map<KindName, Set<ObjectKey>>();
   readonly #objects = new Map<KindName, Map<ObjectKey, DecodedState>>();
-  readonly #synced: Promise<unknown>;
+  readonly #initialSync: Promise<unknown>;
   #snapshot = ConfigSnapshot.empty;
-  #hasRead = false;
+  #hasReadOnce = false;
   #problemCount = 0;
   #onChanged: ((kind: string) => void) | undefined;
-  readonly #rejectedListeners: ((refused: RejectedObject) => void)[] = [];
+  readonly #rejectedListeners: ((rejectedObject: RejectedObject) => void)[] = [];
 
   constructor(options: ClusterSourceOptions) {
     this.#options = options;
@@ -76,7 +76,7 @@ export class ClusterSource implements ConfigSource {
       else informers.addReader(resourceOf(kind), reader);
     }
     const { awaitedKinds = [] } = options;
-    this.#synced = Promise.all(
+    this.#initialSync = Promise.all(
       [...options.kinds, ...awaitedKinds].map((kind) => informers.waitForFirstSet(resourceOf(kind))),
     );
   }
@@ -89,7 +89,7 @@ export class ClusterSource implements ConfigSource {
     return this.#problemCount;
   }
 
-  onRejected(listener: (refused: RejectedObject) => void): void {
+  onRejected(listener: (rejectedObject: RejectedObject) => void): void {
     this.#rejectedListeners.push(listener);
   }
 
@@ -102,11 +102,11 @@ export class ClusterSource implements ConfigSource {
   }
 
   async read(): Promise<SourceReading> {
-    await this.#synced;
+    await this.#initialSync;
     const takenObjects: UnreadObject[] = [];
     try {
-      const sourceReading = await this.#read(takenObjects);
-      this.#hasRead = true;
+      const sourceReading = await this.#readTaken(takenObjects);
+      this.#hasReadOnce = true;
       const [unreadKind] = this.#unreadObjects.kinds();
       if (unreadKind !== undefined) this.#onChanged?.(unreadKind);
       return sourceReading;
@@ -118,37 +118,38 @@ export class ClusterSource implements ConfigSource {
   }
 
   /** @param takenObjects receives the read objects, so that they can be read again after a failure */
-  async #read(takenObjects: UnreadObject[]): Promise<SourceReading> {
+  async #readTaken(takenObjects: UnreadObject[]): Promise<SourceReading> {
     const workTurns = new Turns();
     const edits = new Map<string, Config | undefined>();
     const problems: ConfigProblem[] = [];
     const recovered: string[] = [];
-    const now: [KindName, ObjectKey, DecodedState][] = [];
-    const read = async (kind: KindName, key: ObjectKey): Promise<void> => {
+    const decodedStates: [KindName, ObjectKey, DecodedState][] = [];
+    const readObject = async (kind: KindName, key: ObjectKey): Promise<void> => {
       takenObjects.push([kind, key]);
       const previous = this.#objects.get(kind)!.get(key) ?? emptyState;
       const object = this.#objectOf(kind, key);
       const current = object === undefined ? emptyState : this.#decodeObject(kind, object, previous);
-      if (current !== previous) now.push([kind, key, current]);
+      if (current !== previous) decodedStates.push([kind, key, current]);
       addEdits(edits, previous, current);
       if (current.problems.length > 0) problems.push(...current.problems);
       else if (previous.problems.length > 0)
         recovered.push(`${this.#options.address}: ${previous.problems[0]!.object}`);
-      await workTurns.rest();
+      await workTurns.waitIfTurnEnded();
     };
     const { maxReadMs = defaultMaxReadMs } = this.#options;
     const startedAt = performance.now();
     // The first read has no limit, because proxies would treat objects that are missing in it as deleted.
-    const isTimeUp = (): boolean => this.#hasRead && performance.now() - startedAt - workTurns.waitedMs >= maxReadMs;
-    do for (const [kind, key] of this.#unreadObjects.takeRound()) await read(kind, key);
+    const isTimeUp = (): boolean =>
+      this.#hasReadOnce && performance.now() - startedAt - workTurns.waitedMs >= maxReadMs;
+    do for (const [kind, key] of this.#unreadObjects.drainRound()) await readObject(kind, key);
     while (this.#unreadObjects.size > 0 && !isTimeUp());
     this.#unreadObjects.endReading();
     await this.#readReferenced(edits);
-    const referenced = this.#unreadReferenced;
+    const referencedKeys = this.#unreadReferenced;
     this.#unreadReferenced = new Map();
-    for (const [kind, keys] of referenced) for (const key of keys) await read(kind, key);
-    this.#snapshot = await workTurns.through(this.#snapshot.editInSteps(edits));
-    for (const [kind, key, current] of now) {
+    for (const [kind, keys] of referencedKeys) for (const key of keys) await readObject(kind, key);
+    this.#snapshot = await workTurns.runSteps(this.#snapshot.editInSteps(edits));
+    for (const [kind, key, current] of decodedStates) {
       const storedEntries = this.#objects.get(kind)!;
       this.#notifyRejected(kind, key, storedEntries.get(key) ?? emptyState, current);
       this.#problemCount += current.problems.length - (storedEntries.get(key)?.problems.length ?? 0);
@@ -172,9 +173,9 @@ export class ClusterSource implements ConfigSource {
     const { referenced } = this.#options;
     if (referenced === undefined) return;
     for (const [key, config] of edits) {
-      referenced.objects.refer(key, config === undefined ? [] : referenced.referencesOf(config));
+      referenced.objects.setReferences(key, config === undefined ? [] : referenced.referencesOf(config));
     }
-    await referenced.objects.waitUntilAttempted(this.#hasRead ? maxReferenceWaitMs : undefined);
+    await referenced.objects.waitUntilAttempted(this.#hasReadOnce ? maxReferenceWaitMs : undefined);
   }
 
   #notifyRejected(kind: KindName, key: ObjectKey, previous: DecodedState, current: DecodedState): void {
@@ -187,17 +188,17 @@ export class ClusterSource implements ConfigSource {
 
   #decodeObject(kind: KindName, object: KubernetesObject, previous: DecodedState): DecodedState {
     const { address, revision } = this.#options;
-    const isRefused = refusalOf(object) !== undefined || excessOf(object) !== undefined;
+    const isRejected = rejectionReasonOf(object) !== undefined || excessOf(object) !== undefined;
     // The labels of a rejected object are unknown, so it may belong to any revision.
-    if (!isRefused && kinds[kind].group.endsWith('istio.io') && !hasRevision(object, revision)) return emptyState;
+    if (!isRejected && kinds[kind].group.endsWith('istio.io') && !hasRevision(object, revision)) return emptyState;
     const { config, placeholders, problems, generation } = decodedObject(address, kind, object);
     const version = generation === undefined ? {} : { generation };
     if (config === undefined) {
-      const lastGood = previous.activeConfigs.filter(({ standsFor }) => standsFor === undefined);
+      const lastGoodConfigs = previous.activeConfigs.filter(({ standsFor }) => standsFor === undefined);
       // An invalid object keeps its last valid version. Without one, its placeholder applies if it restricts access.
       return {
-        activeConfigs: lastGood.length > 0 ? lastGood : placeholders,
-        problems: withoutEffect(problems, lastGood),
+        activeConfigs: lastGoodConfigs.length > 0 ? lastGoodConfigs : placeholders,
+        problems: withoutEffect(problems, lastGoodConfigs),
         ...version,
       };
     }
@@ -238,7 +239,8 @@ const kindsWithUnusedStatus: ReadonlySet<KindName> = new Set(['Ingress']);
 
 /** Controllers write the status frequently. The status of a WorkloadEntry is used, because it contains its health. */
 function isStatusOnlyChange(kind: KindName, previous: KubernetesObject, object: KubernetesObject): boolean {
-  if (refusalOf(previous) !== refusalOf(object) || excessOf(previous) !== excessOf(object)) return false;
+  if (rejectionReasonOf(previous) !== rejectionReasonOf(object) || excessOf(previous) !== excessOf(object))
+    return false;
   const [oldMetadata, now] = [previous.metadata, object.metadata];
   const isStatusUsed = kind === 'WorkloadEntry' || (kinds[kind].body !== 'spec' && !kindsWithUnusedStatus.has(kind));
   if (isStatusUsed) return false;

@@ -8,7 +8,7 @@ import { messageOf } from '../../../runtime/errors.ts';
 import { boundedProblems, problemOf } from '../../config/sources/object-problems.ts';
 import type { KubernetesObject } from '../api-server.ts';
 import { excessOf } from '../store/object-scan.ts';
-import { keyOf, refusalOf } from '../store/object-store.ts';
+import { keyOf, rejectionReasonOf } from '../store/object-store.ts';
 
 export interface DecodedObject {
   readonly config?: Config;
@@ -20,8 +20,8 @@ export interface DecodedObject {
 
 /** An exception of a decoder only rejects this object. */
 export function decodedObject(address: string, kind: KindName, object: KubernetesObject): DecodedObject {
-  const refusal = refusalOf(object) ?? excessOf(object);
-  if (refusal !== undefined) return unreadableObject(address, kind, object, 'LIMIT_EXCEEDED', refusal);
+  const rejectionReason = rejectionReasonOf(object) ?? excessOf(object);
+  if (rejectionReason !== undefined) return unreadableObject(address, kind, object, 'LIMIT_EXCEEDED', rejectionReason);
   try {
     return decode(address, kind, object);
   } catch (error) {
@@ -38,8 +38,13 @@ function unreadableObject(
 ): DecodedObject {
   const { apiVersion, kind: writtenKind, metadata } = object;
   const { name, namespace, generation, uid } = metadata;
-  const stub = { apiVersion, kind: writtenKind, metadata: { name, namespace, generation, uid }, spec: message };
-  const { config, ...otherResults } = decode(address, kind, stub as KubernetesObject);
+  const minimalObject = {
+    apiVersion,
+    kind: writtenKind,
+    metadata: { name, namespace, generation, uid },
+    spec: message,
+  };
+  const { config, ...otherResults } = decode(address, kind, minimalObject as KubernetesObject);
   const problemFields = { object: `${kind} ${keyOf(object)}`, field: '', message, code };
   return {
     ...otherResults,
@@ -50,10 +55,10 @@ function unreadableObject(
 
 function decode(address: string, kind: KindName, object: KubernetesObject): DecodedObject {
   const errorsOnly = kinds[kind].body !== 'spec' && kind !== 'Service';
-  const read = readConfigObject(address, asRead(kind, object), { creationTimestamp: 0, errorsOnly });
-  const { config, standIns, problems } = read;
+  const objectReading = readConfigObject(address, normalizedObject(kind, object), { creationTimestamp: 0, errorsOnly });
+  const { config, standIns, problems } = objectReading;
   const { generation } = object.metadata;
-  const reportedProblems = boundedProblems(problems.filter(isReported(kind)));
+  const reportedProblems = boundedProblems(problems.filter(reportFilter(kind)));
   return {
     ...(config !== undefined && { config }),
     placeholders: standIns,
@@ -62,7 +67,7 @@ function decode(address: string, kind: KindName, object: KubernetesObject): Deco
   };
 }
 
-function asRead(kind: KindName, object: KubernetesObject): KubernetesObject {
+function normalizedObject(kind: KindName, object: KubernetesObject): KubernetesObject {
   if (kinds[kind].body !== 'spec' || kind === 'WorkloadEntry') return object;
   const { status: _, ...objectFields } = object;
   return objectFields;
@@ -72,7 +77,7 @@ function asRead(kind: KindName, object: KubernetesObject): KubernetesObject {
  * Most objects of Kubernetes kinds are not written for the mesh, so only errors are reported, except for annotations
  * and labels of Services. All warnings are reported for objects of Istio and the Gateway API.
  */
-function isReported(kind: KindName): (problem: Problem) => boolean {
+function reportFilter(kind: KindName): (problem: Problem) => boolean {
   return ({ severity, field = '' }) =>
     severity === 'error' || kinds[kind].body === 'spec' || (kind === 'Service' && field.startsWith('metadata.'));
 }

@@ -14,7 +14,7 @@ type FollowedObjects = Pick<InformerEffects, 'addReader' | 'storeOf' | 'refill' 
 
 export class DiscoveredNamespaces {
   readonly #informers: () => FollowedObjects;
-  readonly #undiscovered = new Set<string>();
+  readonly #undiscoveredNamespaces = new Set<string>();
   #selectors: readonly LabelSelector[] = [];
 
   constructor(informers: () => FollowedObjects) {
@@ -26,7 +26,7 @@ export class DiscoveredNamespaces {
     this.#informers().addReader(namespaces, (changes) => {
       for (const { event, key } of changes) {
         // A deleted namespace contains no objects.
-        if (event === 'delete') this.#undiscovered.delete(key.slice(1));
+        if (event === 'delete') this.#undiscoveredNamespaces.delete(key.slice(1));
         else this.#update(key.slice(1));
       }
     });
@@ -36,7 +36,7 @@ export class DiscoveredNamespaces {
     return memberKinds.includes(kind);
   }
 
-  readonly shouldKeep = (key: ObjectKey): boolean => !this.#undiscovered.has(key.slice(0, key.indexOf('/')));
+  readonly shouldKeep = (key: ObjectKey): boolean => !this.#undiscoveredNamespaces.has(key.slice(0, key.indexOf('/')));
 
   /** @param selectors of the mesh configuration, as the same list while they are unchanged */
   setSelectors(selectors: readonly LabelSelector[]): void {
@@ -49,9 +49,9 @@ export class DiscoveredNamespaces {
     const informers = this.#informers();
     const labels = informers.storeOf(namespaces).get(`/${namespace}`)?.metadata.labels;
     const isMember = isDiscovered(namespace, labels, this.#selectors);
-    if (isMember === !this.#undiscovered.has(namespace)) return;
-    if (isMember) this.#undiscovered.delete(namespace);
-    else this.#undiscovered.add(namespace);
+    if (isMember === !this.#undiscoveredNamespaces.has(namespace)) return;
+    if (isMember) this.#undiscoveredNamespaces.delete(namespace);
+    else this.#undiscoveredNamespaces.add(namespace);
     for (const kind of memberKinds) {
       if (isMember) informers.refill(resourceOf(kind), namespace);
       else informers.dropNamespace(resourceOf(kind), namespace);

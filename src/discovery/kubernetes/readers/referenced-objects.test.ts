@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../api-failure.ts';
 import type { StoreReader } from '../api-server.effects.ts';
 import type { ApiServer, KubernetesObject } from '../api-server.ts';
-import { ObjectStore, refusalOf } from '../store/object-store.ts';
+import { ObjectStore, rejectionReasonOf } from '../store/object-store.ts';
 import {
   maxReferencedNamespaceBytes,
   maxReferencedObjectBytes,
@@ -72,7 +72,7 @@ function createCluster({ held = false } = {}) {
       failure = error;
     },
     refer: (referrer: string, ...names: string[]) =>
-      referenced.refer(
+      referenced.setReferences(
         referrer,
         names.map((name) => ({ kind: 'Secret', namespace: 'bank', name })),
       ),
@@ -205,7 +205,7 @@ describe('the limits of referenced objects', () => {
     refer('one', 'web');
     await referenced.waitUntilAttempted();
     const keptSecret = referenced.get('Secret', 'bank/web')!;
-    expect(refusalOf(keptSecret)).toContain(`the limit is ${maxReferencedObjectBytes}`);
+    expect(rejectionReasonOf(keptSecret)).toContain(`the limit is ${maxReferencedObjectBytes}`);
     expect(keptSecret.data).toBeUndefined();
     expect(refused).toEqual([expect.stringContaining('Secret bank/web is too large')]);
   });
@@ -220,7 +220,7 @@ describe('the limits of referenced objects', () => {
     for (const name of names) event('ADDED', secret(name, '1', data));
     event('ADDED', secret('web', '1', data, 'shop'));
     refer('one', ...names);
-    referenced.refer('two', [{ kind: 'Secret', namespace: 'shop', name: 'web' }]);
+    referenced.setReferences('two', [{ kind: 'Secret', namespace: 'shop', name: 'web' }]);
     await referenced.waitUntilAttempted();
     const keptNames = names.filter((name) => referenced.get('Secret', `bank/${name}`)?.data !== undefined);
     expect(keptNames).toHaveLength(maxReferencedNamespaceBytes / maxReferencedObjectBytes);
@@ -231,7 +231,7 @@ describe('the limits of referenced objects', () => {
     const { refer, referenced, reads, waiting, refused, objects } = createCluster({ held: true });
     objects.set('shop/web', secret('web', '1', {}, 'shop'));
     refer('many', ...Array.from({ length: maxReferencesOfNamespace + 5 }, (_, at) => `s${at}`));
-    referenced.refer('one', [{ kind: 'Secret', namespace: 'shop', name: 'web' }]);
+    referenced.setReferences('one', [{ kind: 'Secret', namespace: 'shop', name: 'web' }]);
     await runPending();
     expect(reads).toContain('shop/web');
     expect(reads.length).toBeLessThanOrEqual(8);

@@ -9,7 +9,7 @@ import { resourceOf } from '../api-resource.ts';
 import type { InformerEffects, StoreReader } from '../api-server.effects.ts';
 import type { ApiServer, KubernetesObject } from '../api-server.ts';
 import { heapBytesOf } from '../store/heap-size.ts';
-import { type ObjectChange, type ObjectKey, refusalOf, refusedObject } from '../store/object-store.ts';
+import { createRejectedObject, type ObjectChange, type ObjectKey, rejectionReasonOf } from '../store/object-store.ts';
 
 export type ReferencedDataKind = 'Secret' | 'ConfigMap';
 
@@ -30,7 +30,7 @@ export const maxReferencedNamespaceBytes = 16 * 1024 * 1024;
 /** Includes missing objects, because each is read once. */
 export const maxReferencesOfNamespace = 2_000;
 /** Concurrent reads. Because of the limit per namespace, some remain for other namespaces. */
-const maxReads = 8;
+const maxConcurrentReads = 8;
 const maxReadsOfNamespace = 4;
 
 export interface ReferencedObjectsOptions {
@@ -62,7 +62,7 @@ export class ReferencedObjects {
   readonly #runningReads = new Map<ReferenceKey, boolean>();
   readonly #unattemptedKeys = new Set<ReferenceKey>();
   #attemptWaiter: PromiseWithResolvers<void> | undefined;
-  readonly #toRetry = new Set<ReferenceKey>();
+  readonly #keysToRetry = new Set<ReferenceKey>();
   readonly #unreadableKeys = new Set<ReferenceKey>();
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
@@ -76,7 +76,7 @@ export class ReferencedObjects {
   followKinds(kinds: readonly ReferencedDataKind[]): void {
     for (const kind of kinds) {
       this.#options.informers().addReader(resourceOf(kind), (changes) => {
-        for (const { key } of changes) this.#readSoon(`${kind} ${key}`);
+        for (const { key } of changes) this.#scheduleRead(`${kind} ${key}`);
       });
     }
   }
@@ -88,7 +88,7 @@ export class ReferencedObjects {
   stateOf({ kind, namespace, name }: ObjectReference): ReferencedState {
     const key = `${kind} ${namespace}/${name}`;
     const storedObject = this.#storedObjects.get(key);
-    if (storedObject !== undefined) return refusalOf(storedObject.object) === undefined ? 'present' : 'refused';
+    if (storedObject !== undefined) return rejectionReasonOf(storedObject.object) === undefined ? 'present' : 'refused';
     const isRead = this.#references.has(key) && !this.#unattemptedKeys.has(key) && !this.#unreadableKeys.has(key);
     return isRead ? 'absent' : 'unread';
   }
@@ -102,7 +102,7 @@ export class ReferencedObjects {
   }
 
   /** @param references replace all previous references of the referrer */
-  refer(referrer: Referrer, references: readonly ObjectReference[]): void {
+  setReferences(referrer: Referrer, references: readonly ObjectReference[]): void {
     const previous = this.#referencesByReferrer.get(referrer);
     if (previous === undefined && references.length === 0) return;
     const keys = new Set<ReferenceKey>();
@@ -149,7 +149,7 @@ export class ReferencedObjects {
       this.#unattemptedKeys.add(key);
     }
     this.#references.set(key, count + 1);
-    if (count === 0) this.#readSoon(key);
+    if (count === 0) this.#scheduleRead(key);
     return true;
   }
 
@@ -162,13 +162,13 @@ export class ReferencedObjects {
     const namespace = namespaceOf(key);
     this.#references.delete(key);
     subtract(this.#referencesOfNamespace, namespace, 1);
-    this.#toRetry.delete(key);
+    this.#keysToRetry.delete(key);
     this.#unreadableKeys.delete(key);
     this.#markAttempted(key);
     this.#setObject(key, undefined);
   }
 
-  #readSoon(key: ReferenceKey): void {
+  #scheduleRead(key: ReferenceKey): void {
     if (!this.#references.has(key) || this.#closeController.signal.aborted) return;
     if (this.#runningReads.has(key)) {
       this.#runningReads.set(key, true);
@@ -181,9 +181,9 @@ export class ReferencedObjects {
   }
 
   #readNext(): void {
-    while (this.#runningReads.size < maxReads) {
+    while (this.#runningReads.size < maxConcurrentReads) {
       const namespace = [...this.#pending.keys()].find(
-        (pendingNamespace) => this.#readsOf(pendingNamespace) < maxReadsOfNamespace,
+        (pendingNamespace) => this.#readCountOf(pendingNamespace) < maxReadsOfNamespace,
       );
       if (namespace === undefined) return;
       const dueKeys = this.#pending.get(namespace)!;
@@ -191,17 +191,17 @@ export class ReferencedObjects {
       dueKeys.delete(key);
       this.#pending.delete(namespace);
       if (dueKeys.size > 0) this.#pending.set(namespace, dueKeys);
-      if (this.#references.has(key)) void this.#read(key);
+      if (this.#references.has(key)) void this.#readKey(key);
     }
   }
 
-  #readsOf(namespace: string): number {
+  #readCountOf(namespace: string): number {
     let count = 0;
     for (const key of this.#runningReads.keys()) if (namespaceOf(key) === namespace) count++;
     return count;
   }
 
-  async #read(key: ReferenceKey): Promise<void> {
+  async #readKey(key: ReferenceKey): Promise<void> {
     this.#runningReads.set(key, false);
     try {
       const object = await this.#request(key);
@@ -211,7 +211,7 @@ export class ReferencedObjects {
     } catch {
       // The failure is not logged, because the informers of the same server report it.
       if (this.#references.has(key)) {
-        this.#toRetry.add(key);
+        this.#keysToRetry.add(key);
         this.#unreadableKeys.add(key);
       }
       this.#retryLater();
@@ -219,7 +219,7 @@ export class ReferencedObjects {
     const hasChanged = this.#runningReads.get(key);
     this.#runningReads.delete(key);
     this.#markAttempted(key);
-    if (hasChanged) this.#readSoon(key);
+    if (hasChanged) this.#scheduleRead(key);
     this.#readNext();
   }
 
@@ -238,9 +238,9 @@ export class ReferencedObjects {
     this.#failures = incrementFailures(this.#failures);
     this.#retry = setTimeout(() => {
       this.#retry = undefined;
-      const keys = [...this.#toRetry];
-      this.#toRetry.clear();
-      for (const key of keys) this.#readSoon(key);
+      const keys = [...this.#keysToRetry];
+      this.#keysToRetry.clear();
+      for (const key of keys) this.#scheduleRead(key);
     }, retryDelayMs(this.#failures));
     this.#retry.unref();
   }
@@ -285,7 +285,7 @@ export class ReferencedObjects {
           : undefined;
     if (reason === undefined) return object;
     this.#options.onRejected(kind, `${namespace}/${object.metadata.name}`, reason);
-    return refusedObject(object, reason);
+    return createRejectedObject(object, reason);
   }
 
   #notifyReaders(kind: ReferencedDataKind, change: ObjectChange): void {

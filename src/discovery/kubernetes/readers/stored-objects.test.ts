@@ -31,7 +31,7 @@ class RegistryFixture {
   constructor(maxReadMs = Number.POSITIVE_INFINITY, maxBytes = 1_000_000_000) {
     const shares = new SharesOfKinds(maxBytes);
     for (const kind of kinds) {
-      const store = new ObjectStore({ shares: shares.sharesOf(kind) });
+      const store = new ObjectStore({ shares: shares.sharesOfKind(kind) });
       const get = store.get.bind(store);
       store.get = (key) => {
         this.readCount++;

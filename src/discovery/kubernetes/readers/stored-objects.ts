@@ -23,7 +23,7 @@ export interface StoredObjectsOptions {
   readonly maxReadMs?: number;
 }
 
-interface Problematic {
+interface ProblematicObject {
   readonly problems: readonly ConfigProblem[];
   /** `undefined` if no version without errors exists, or if the newest version has only warnings. */
   readonly lastGood: Config | undefined;
@@ -32,14 +32,14 @@ interface Problematic {
 export class StoredObjects implements FollowedObjects {
   readonly #options: StoredObjectsOptions;
   readonly #unreadObjects = new UnreadObjects();
-  readonly #problematic = new Map<string, Problematic>();
+  readonly #problematicObjects = new Map<string, ProblematicObject>();
   readonly #changedListeners: (() => void)[] = [];
-  readonly #rejectedListeners: ((rejected: RejectedObject) => void)[] = [];
+  readonly #rejectedListeners: ((rejectedObject: RejectedObject) => void)[] = [];
   /** Whether listeners were called since the last read began, or {@link #delayTimer} will call them. */
-  #isReported = false;
+  #isReportPending = false;
   #delayTimer: NodeJS.Timeout | undefined;
   #lastReadAt = Number.NEGATIVE_INFINITY;
-  #hasRead = false;
+  #hasReadOnce = false;
 
   constructor(options: StoredObjectsOptions) {
     this.#options = options;
@@ -57,17 +57,17 @@ export class StoredObjects implements FollowedObjects {
     this.#changedListeners.push(listener);
   }
 
-  onRejected(listener: (refused: RejectedObject) => void): void {
+  onRejected(listener: (rejectedObject: RejectedObject) => void): void {
     this.#rejectedListeners.push(listener);
   }
 
   get(key: string): Config | undefined {
     const [kind, object] = splitKey(key);
     if (!this.#options.kinds.includes(kind)) return undefined;
-    const problematic = this.#problematic.get(key);
-    if (problematic?.lastGood !== undefined) return problematic.lastGood;
-    const stored = this.#storeOf(kind).get(object);
-    return stored && decodedObject(this.#options.address, kind, stored).config;
+    const problematicObject = this.#problematicObjects.get(key);
+    if (problematicObject?.lastGood !== undefined) return problematicObject.lastGood;
+    const storedObject = this.#storeOf(kind).get(object);
+    return storedObject && decodedObject(this.#options.address, kind, storedObject).config;
   }
 
   /**
@@ -76,26 +76,27 @@ export class StoredObjects implements FollowedObjects {
    * @param activeConfigOf returns the registry's version of an object, which is kept if the newest version has errors
    */
   *readInSteps(activeConfigOf: (key: string) => Config | undefined): Steps<ObjectsReading> {
-    this.#isReported = false;
+    this.#isReportPending = false;
     this.#endDelay();
     this.#lastReadAt = performance.now();
     const objectsReading: MutableReading = { changes: [], problems: [], recovered: [] };
     const { maxReadMs = defaultMaxReadMs } = this.#options;
-    let workedMs = 0;
+    let busyMs = 0;
     try {
       do {
-        for (const [kind, key] of this.#unreadObjects.takeRound()) {
-          const began = performance.now();
-          this.#read(kind, key, activeConfigOf, objectsReading);
-          workedMs += performance.now() - began;
+        for (const [kind, key] of this.#unreadObjects.drainRound()) {
+          const startedAt = performance.now();
+          this.#readObject(kind, key, activeConfigOf, objectsReading);
+          busyMs += performance.now() - startedAt;
           yield;
         }
-      } while (this.#unreadObjects.size > 0 && !(this.#hasRead && workedMs >= maxReadMs));
-      this.#hasRead = true;
+      } while (this.#unreadObjects.size > 0 && !(this.#hasReadOnce && busyMs >= maxReadMs));
+      this.#hasReadOnce = true;
     } finally {
       this.#unreadObjects.endReading();
     }
-    if (this.#unreadObjects.size > 0 && (!this.#isReported || this.#delayTimer !== undefined)) this.#reportNow();
+    if (this.#unreadObjects.size > 0 && (!this.#isReportPending || this.#delayTimer !== undefined))
+      this.#reportImmediately();
     return objectsReading;
   }
 
@@ -112,32 +113,33 @@ export class StoredObjects implements FollowedObjects {
     return configs;
   }
 
-  #read(
+  #readObject(
     kind: KindName,
     object: ObjectKey,
     activeConfigOf: (key: string) => Config | undefined,
     { changes, problems, recovered }: MutableReading,
   ): void {
     const key = `${kind}/${object}`;
-    const previous = this.#problematic.get(key);
-    const stored = this.#storeOf(kind).get(object);
-    const decoded = stored && decodedObject(this.#options.address, kind, stored);
-    const objectProblems = decoded?.problems ?? [];
+    const previous = this.#problematicObjects.get(key);
+    const storedObject = this.#storeOf(kind).get(object);
+    const decodedState = storedObject && decodedObject(this.#options.address, kind, storedObject);
+    const objectProblems = decodedState?.problems ?? [];
     const errors = objectProblems.filter(({ severity }) => severity === 'error');
-    if (objectProblems.length === 0) this.#problematic.delete(key);
+    if (objectProblems.length === 0) this.#problematicObjects.delete(key);
     else {
-      const lastGood = errors.length === 0 ? undefined : (previous?.lastGood ?? activeConfigOf(key));
-      this.#problematic.set(key, { problems: objectProblems, lastGood });
+      const lastGoodConfig = errors.length === 0 ? undefined : (previous?.lastGood ?? activeConfigOf(key));
+      this.#problematicObjects.set(key, { problems: objectProblems, lastGood: lastGoodConfig });
     }
     problems.push(...objectProblems);
     if (objectProblems.length === 0 && previous !== undefined)
       recovered.push(`${this.#options.address}: ${previous.problems[0]!.object}`);
     if (errors.length > 0 || previous?.problems.some(({ severity }) => severity === 'error')) {
-      const { generation } = decoded ?? {};
+      const { generation } = decodedState ?? {};
       const rejectedObject = { kind, key: object, errors, ...(generation !== undefined && { generation }) };
       for (const listener of this.#rejectedListeners) listener(rejectedObject);
     }
-    if (decoded === undefined || decoded.config !== undefined) changes.push({ key, current: decoded?.config });
+    if (decodedState === undefined || decodedState.config !== undefined)
+      changes.push({ key, current: decodedState?.config });
   }
 
   #storeOf(kind: KindName): ObjectStore {
@@ -146,19 +148,19 @@ export class StoredObjects implements FollowedObjects {
   }
 
   #report(): void {
-    if (this.#isReported) return;
-    const remainingMs = this.#hasRead ? this.#lastReadAt + readingIntervalMs - performance.now() : 0;
+    if (this.#isReportPending) return;
+    const remainingMs = this.#hasReadOnce ? this.#lastReadAt + readingIntervalMs - performance.now() : 0;
     if (remainingMs <= 0) {
-      this.#reportNow();
+      this.#reportImmediately();
       return;
     }
-    this.#isReported = true;
-    this.#delayTimer = setTimeout(() => this.#reportNow(), remainingMs).unref();
+    this.#isReportPending = true;
+    this.#delayTimer = setTimeout(() => this.#reportImmediately(), remainingMs).unref();
   }
 
-  #reportNow(): void {
+  #reportImmediately(): void {
     this.#endDelay();
-    this.#isReported = true;
+    this.#isReportPending = true;
     for (const listener of this.#changedListeners) listener();
   }
 
@@ -176,6 +178,6 @@ interface MutableReading extends ObjectsReading {
 
 /** `Pod/shop/web-0` becomes `Pod` and `shop/web-0`. The key of a Node is `/node-1`. */
 function splitKey(key: string): [KindName, ObjectKey] {
-  const end = key.indexOf('/');
-  return [key.slice(0, end) as KindName, key.slice(end + 1)];
+  const slashIndex = key.indexOf('/');
+  return [key.slice(0, slashIndex) as KindName, key.slice(slashIndex + 1)];
 }

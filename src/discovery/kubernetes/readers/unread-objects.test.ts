@@ -13,10 +13,10 @@ it('unread objects are taken in rounds of one object per namespace, in the order
   const unreadObjects = unreadWith('mallory/a', 'mallory/b', 'mallory/c', 'bank/web', 'shop/x', 'shop/y', 'mallory/a');
   expect(unreadObjects.size).toBe(6);
   const rounds = [
-    unreadObjects.takeRound(),
-    unreadObjects.takeRound(),
-    unreadObjects.takeRound(),
-    unreadObjects.takeRound(),
+    unreadObjects.drainRound(),
+    unreadObjects.drainRound(),
+    unreadObjects.drainRound(),
+    unreadObjects.drainRound(),
   ].map(keysOf);
   expect(rounds).toEqual([['mallory/a', 'bank/web', 'shop/x'], ['mallory/b', 'shop/y'], ['mallory/c'], []]);
   expect([unreadObjects.size, [...unreadObjects.kinds()]]).toEqual([0, []]);
@@ -24,11 +24,11 @@ it('unread objects are taken in rounds of one object per namespace, in the order
 
 it('unread objects that change again are taken by the next read, not twice by the same one', () => {
   const unreadObjects = unreadWith('bank/web');
-  expect(keysOf(unreadObjects.takeRound())).toEqual(['bank/web']);
+  expect(keysOf(unreadObjects.drainRound())).toEqual(['bank/web']);
   unreadObjects.add('VirtualService', 'bank/web');
-  expect([unreadObjects.size, keysOf(unreadObjects.takeRound())]).toEqual([0, []]);
+  expect([unreadObjects.size, keysOf(unreadObjects.drainRound())]).toEqual([0, []]);
   unreadObjects.endReading();
-  expect(keysOf(unreadObjects.takeRound())).toEqual(['bank/web']);
+  expect(keysOf(unreadObjects.drainRound())).toEqual(['bank/web']);
   unreadObjects.endReading();
   expect(unreadObjects.size).toBe(0);
 });
@@ -36,6 +36,6 @@ it('unread objects that change again are taken by the next read, not twice by th
 it('unread objects with the same name are distinguished by kind, and cluster-scoped objects count as one namespace', () => {
   const unreadObjects = unreadWith('/class', 'bank/web');
   unreadObjects.add('Service', 'bank/web');
-  expect(keysOf(unreadObjects.takeRound())).toEqual(['/class', 'bank/web']);
-  expect([...unreadObjects.takeRound()]).toEqual([['Service', 'bank/web']]);
+  expect(keysOf(unreadObjects.drainRound())).toEqual(['/class', 'bank/web']);
+  expect([...unreadObjects.drainRound()]).toEqual([['Service', 'bank/web']]);
 });

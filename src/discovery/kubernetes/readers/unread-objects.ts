@@ -33,7 +33,7 @@ export class UnreadObjects {
     this.#size++;
   }
 
-  *takeRound(): Generator<UnreadObject> {
+  *drainRound(): Generator<UnreadObject> {
     for (const [namespace, objects] of [...this.#namespaces]) {
       const [first] = objects;
       if (first === undefined) continue;

@@ -1,6 +1,6 @@
 /** The limits prevent a tenant from exhausting the control plane's memory (issue 33, item 10). */
 import { getHeapStatistics } from 'node:v8';
-import { standInBuilders } from '../../../model/kinds/closed.ts';
+import { placeholderBuilders } from '../../../model/kinds/closed.ts';
 
 /** Data derived from the stored objects of a namespace (decoded form, indexes, resources of proxies) takes several times as much. */
 const maxShareOfHeap = 1 / 16;
@@ -36,14 +36,14 @@ export class NamespaceShares {
  */
 export class SharesOfKinds {
   readonly #restrictedShares: NamespaceShares;
-  readonly #general: NamespaceShares;
+  readonly #generalShares: NamespaceShares;
 
   constructor(maxBytes = maxBytesOfNamespace()) {
     this.#restrictedShares = new NamespaceShares(maxBytes / 4);
-    this.#general = new NamespaceShares(maxBytes);
+    this.#generalShares = new NamespaceShares(maxBytes);
   }
 
-  sharesOf(kind: string): NamespaceShares {
-    return standInBuilders.has(kind) ? this.#restrictedShares : this.#general;
+  sharesOfKind(kind: string): NamespaceShares {
+    return placeholderBuilders.has(kind) ? this.#restrictedShares : this.#generalShares;
   }
 }

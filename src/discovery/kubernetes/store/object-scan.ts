@@ -44,14 +44,14 @@ export function withExcess<T extends object>(object: T, reason: string): T {
 export function advanceScan(
   scan: ObjectScan | undefined,
   bytesPart: Buffer,
-  all: readonly Buffer[],
+  receivedChunks: readonly Buffer[],
   bytes: number,
   level: number,
 ): ObjectScan | undefined {
   if (scan !== undefined) scan.push(bytesPart);
   else if (bytes >= minScannedBytes) {
     const newScan = new ObjectScan(level);
-    for (const chunk of all) newScan.push(chunk);
+    for (const chunk of receivedChunks) newScan.push(chunk);
     return newScan;
   }
   return scan;
@@ -61,22 +61,22 @@ export class ObjectScan {
   /** 1 for the object of a watch event, otherwise 0. */
   readonly #level: number;
   /** Whether each open container is a map (`true`) or a list (`false`). */
-  readonly #containerIsMap: boolean[] = [];
-  readonly #distinct = new Set<number>();
+  readonly #mapFlags: boolean[] = [];
+  readonly #distinctHashes = new Set<number>();
   /** Random seeds, so that an attacker cannot choose names with equal hashes. */
   readonly #seeds = [randomOdd(), randomOdd()] as const;
   /** Byte ranges of relevant fields' values, by paths such as `type` and `metadata.name`. */
   readonly #ranges = new Map<string, ByteRange>();
   #containers = 0;
   #offset = 0;
-  #inText = false;
+  #isInText = false;
   #isEscaped = false;
-  #isName = false;
+  #isNameText = false;
   #textLength = 0;
   readonly #hashes: [number, number] = [0, 0];
   #name = '';
   readonly #openRanges: { readonly range: ByteRange; readonly depth: number }[] = [];
-  #inMetadata = false;
+  #isInMetadata = false;
 
   constructor(level: number) {
     this.#level = level;
@@ -84,7 +84,7 @@ export class ObjectScan {
 
   /** Contains the reason if the object must not be parsed. */
   get excessText(): string | undefined {
-    const names = this.#distinct.size;
+    const names = this.#distinctHashes.size;
     if (names > maxDistinctTexts)
       return tooManyText(`at least ${names}`, maxDistinctTexts, 'different field names and short strings');
     if (this.#containers > maxContainers) return tooManyText(this.#containers, maxContainers, 'lists and maps');
@@ -94,7 +94,7 @@ export class ObjectScan {
   push(bytes: Buffer): void {
     for (let index = 0; index < bytes.length; index++, this.#offset++) {
       const byte = bytes[index]!;
-      if (this.#inText) this.#takeText(byte);
+      if (this.#isInText) this.#appendText(byte);
       else this.#scanByte(byte);
     }
   }
@@ -105,7 +105,7 @@ export class ObjectScan {
    * @throws SyntaxError if they are not JSON
    */
   objectIn(bytes: Buffer): Pick<KubernetesObject, 'kind' | 'metadata'> {
-    const kind = this.fieldIn(bytes, 'kind');
+    const kind = this.readField(bytes, 'kind');
     const object = { ...(typeof kind === 'string' && { kind }), metadata: this.#metadataIn(bytes) };
     return withExcess(object, this.excessText ?? '');
   }
@@ -119,16 +119,16 @@ export class ObjectScan {
   }
 
   /** The field `type` belongs to the outermost map, `kind` to the object. */
-  fieldIn(bytes: Buffer, name: 'type' | 'kind'): unknown {
+  readField(bytes: Buffer, name: 'type' | 'kind'): unknown {
     const range = this.#ranges.get(name);
     return range && JSON.parse(bytes.toString('utf8', range.from, range.to));
   }
 
-  #takeText(byte: number): void {
+  #appendText(byte: number): void {
     if (this.#isEscaped) this.#isEscaped = false;
     else if (byte === backslash) this.#isEscaped = true;
     else if (byte === quote) {
-      this.#inText = false;
+      this.#isInText = false;
       this.#endText();
       return;
     }
@@ -136,55 +136,56 @@ export class ObjectScan {
     const [first, secondHash] = this.#hashes;
     this.#hashes[0] = (Math.imul(first ^ byte, this.#seeds[0]) + (first >>> 15)) | 0;
     this.#hashes[1] = (Math.imul(secondHash ^ byte, this.#seeds[1]) + (secondHash >>> 13)) | 0;
-    if (this.#isName && this.#textLength <= maxNameLength && this.#containerIsMap.length <= this.#level + 2)
+    if (this.#isNameText && this.#textLength <= maxNameLength && this.#mapFlags.length <= this.#level + 2)
       this.#name += String.fromCharCode(byte);
   }
 
   #endText(): void {
-    const isShared = this.#isName || this.#textLength <= maxSharedTextLength;
-    if (isShared && this.#distinct.size <= maxDistinctTexts) this.#distinct.add(mixed(this.#hashes));
+    const isSharedText = this.#isNameText || this.#textLength <= maxSharedTextLength;
+    if (isSharedText && this.#distinctHashes.size <= maxDistinctTexts)
+      this.#distinctHashes.add(combinedHash(this.#hashes));
   }
 
   #scanByte(byte: number): void {
     switch (byte) {
       case quote:
-        this.#inText = true;
+        this.#isInText = true;
         this.#textLength = 0;
         this.#hashes[0] = this.#seeds[0];
         this.#hashes[1] = this.#seeds[1];
-        if (this.#isName) this.#name = '';
+        if (this.#isNameText) this.#name = '';
         break;
       case openBrace:
       case openList:
-        this.#containerIsMap.push(byte === openBrace);
+        this.#mapFlags.push(byte === openBrace);
         this.#containers++;
-        this.#isName = byte === openBrace;
+        this.#isNameText = byte === openBrace;
         break;
       case close:
       case closeList:
         this.#endValue();
-        this.#containerIsMap.pop();
-        this.#isName = false;
+        this.#mapFlags.pop();
+        this.#isNameText = false;
         break;
       case colon:
-        this.#isName = false;
+        this.#isNameText = false;
         this.#beginValue();
         break;
       case comma:
         this.#endValue();
-        this.#isName = this.#containerIsMap.at(-1) === true;
+        this.#isNameText = this.#mapFlags.at(-1) === true;
         break;
     }
   }
 
   #beginValue(): void {
-    const depth = this.#containerIsMap.length;
-    const inObject = depth === this.#level + 1;
+    const depth = this.#mapFlags.length;
+    const isInObject = depth === this.#level + 1;
     const name = this.#name;
     if (depth === 1 && name === 'type') this.#beginContainer('type', depth);
-    else if (inObject && name === 'kind') this.#beginContainer('kind', depth);
-    else if (inObject) this.#inMetadata = name === 'metadata';
-    else if (depth === this.#level + 2 && this.#inMetadata && identifyingFields.has(name))
+    else if (isInObject && name === 'kind') this.#beginContainer('kind', depth);
+    else if (isInObject) this.#isInMetadata = name === 'metadata';
+    else if (depth === this.#level + 2 && this.#isInMetadata && identifyingFields.has(name))
       this.#beginContainer(`metadata.${name}`, depth);
   }
 
@@ -196,7 +197,7 @@ export class ObjectScan {
 
   #endValue(): void {
     const lastRange = this.#openRanges.at(-1);
-    if (lastRange === undefined || lastRange.depth !== this.#containerIsMap.length) return;
+    if (lastRange === undefined || lastRange.depth !== this.#mapFlags.length) return;
     lastRange.range.to = this.#offset;
     this.#openRanges.pop();
   }
@@ -205,12 +206,12 @@ export class ObjectScan {
 const randomOdd = (): number => Math.floor(Math.random() * 2 ** 31) | 1;
 
 /** Combines both hashes. With one hash, one in 100 multipliers confuses more than ten of 32,778 names. With two, the average is 0.13 names. */
-function mixed([first, secondHash]: readonly [number, number]): number {
+function combinedHash([first, secondHash]: readonly [number, number]): number {
   let hash = Math.imul(first ^ (first >>> 16), 0x85ebca6b) ^ secondHash;
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return hash ^ (hash >>> 16);
 }
 
-function tooManyText(count: number | string, max: number, countedNoun: string): string {
-  return limitError('', count, max, countedNoun).message;
+function tooManyText(count: number | string, maxCount: number, countedNoun: string): string {
+  return limitError('', count, maxCount, countedNoun).message;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { KubernetesObject } from '../api-server.ts';
 import { maxNamedRefusals, NamespaceShares, SharesOfKinds } from './namespace-shares.ts';
-import { type ObjectChange, ObjectStore, refusalOf } from './object-store.ts';
+import { type ObjectChange, ObjectStore, rejectionReasonOf } from './object-store.ts';
 
 const object = (name: string, resourceVersion: string, uid = `uid-${name}`): KubernetesObject => ({
   metadata: { name, namespace: 'shop', uid, resourceVersion },
@@ -121,7 +121,7 @@ describe('the size limit of a namespace', () => {
     };
   };
   const isKeptCompletely = (object: KubernetesObject | undefined): boolean =>
-    object !== undefined && refusalOf(object) === undefined;
+    object !== undefined && rejectionReasonOf(object) === undefined;
 
   it('rejects further objects, keeps only their names, and does not affect other namespaces', () => {
     const { store, refused, put } = createLimitedStore();
@@ -174,8 +174,8 @@ describe('the size limit of a namespace', () => {
 
   it('is separate for kinds that restrict access, so that other objects never displace policies', () => {
     const shares = new SharesOfKinds(10_000);
-    expect(shares.sharesOf('AuthorizationPolicy')).not.toBe(shares.sharesOf('Pod'));
-    expect(shares.sharesOf('PeerAuthentication')).toBe(shares.sharesOf('AuthorizationPolicy'));
-    expect(shares.sharesOf('Pod')).toBe(shares.sharesOf('HTTPRoute'));
+    expect(shares.sharesOfKind('AuthorizationPolicy')).not.toBe(shares.sharesOfKind('Pod'));
+    expect(shares.sharesOfKind('PeerAuthentication')).toBe(shares.sharesOfKind('AuthorizationPolicy'));
+    expect(shares.sharesOfKind('Pod')).toBe(shares.sharesOfKind('HTTPRoute'));
   });
 });

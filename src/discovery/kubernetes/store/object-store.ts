@@ -32,13 +32,13 @@ export interface ObjectStoreOptions {
 /** Above this share of a namespace's limit, listing it again is not worthwhile. */
 const maxShareForRefill = 3 / 4;
 
-const refusal = Symbol('refusal');
+const rejectedMarker = Symbol('refusal');
 
-export function refusalOf(object: KubernetesObject): string | undefined {
-  return (object as { readonly [refusal]?: string })[refusal];
+export function rejectionReasonOf(object: KubernetesObject): string | undefined {
+  return (object as { readonly [rejectedMarker]?: string })[rejectedMarker];
 }
 
-export function refusedObject(object: KubernetesObject, reason: string): KubernetesObject {
+export function createRejectedObject(object: KubernetesObject, reason: string): KubernetesObject {
   const { apiVersion, kind, metadata } = object;
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata;
   const readableMetadata = Object.entries({
@@ -53,7 +53,7 @@ export function refusedObject(object: KubernetesObject, reason: string): Kuberne
     ...(apiVersion !== undefined && { apiVersion }),
     ...(kind !== undefined && { kind }),
     metadata: Object.fromEntries(readableMetadata) as unknown as KubernetesObject['metadata'],
-    [refusal]: reason,
+    [rejectedMarker]: reason,
   };
 }
 
@@ -94,7 +94,7 @@ export class ObjectStore {
 
   collect(object: KubernetesObject): number {
     const key = keyOf(object);
-    if (this.#options.shouldKeep?.(key) !== false) this.#put(this.#collectedObjects, key, object);
+    if (this.#options.shouldKeep?.(key) !== false) this.#putObject(this.#collectedObjects, key, object);
     return this.#collectedObjects.size;
   }
 
@@ -123,7 +123,7 @@ export class ObjectStore {
     if (this.#objects.get(key) !== undefined || this.#options.shouldKeep?.(key) === false) return;
     const { name, namespace, uid, resourceVersion } = metadata;
     const readableMetadata = { name, namespace, uid, resourceVersion } as KubernetesObject['metadata'];
-    this.#put(this.#objects, key, { apiVersion, kind, metadata: readableMetadata } as KubernetesObject);
+    this.#putObject(this.#objects, key, { apiVersion, kind, metadata: readableMetadata } as KubernetesObject);
   }
 
   /** @returns the changes to report */
@@ -132,7 +132,7 @@ export class ObjectStore {
     for (const [key, previous] of this.#objects.entries())
       if (namespaceOf(key) === namespace) changes.push({ event: 'delete', key, previous });
     for (const { key } of changes) this.#delete(key);
-    this.#objects.recountRefused(namespace);
+    this.#objects.recountRejected(namespace);
     return changes;
   }
 
@@ -143,10 +143,10 @@ export class ObjectStore {
 
   /** @returns a function that adds a listed object. Objects that were deleted during the list stay deleted. */
   beginRefill(namespace: string): (object: KubernetesObject) => ObjectChange[] {
-    const deleted = new Set<ObjectKey>();
-    this.#deletedInRefill = deleted;
-    this.#objects.recountRefused(namespace);
-    return (object) => (deleted.has(keyOf(object)) ? [] : this.apply({ type: 'MODIFIED', object }));
+    const deletedKeys = new Set<ObjectKey>();
+    this.#deletedInRefill = deletedKeys;
+    this.#objects.recountRejected(namespace);
+    return (object) => (deletedKeys.has(keyOf(object)) ? [] : this.apply({ type: 'MODIFIED', object }));
   }
 
   /** Ignores an event that is older than the stored version. */
@@ -168,51 +168,51 @@ export class ObjectStore {
       this.#delete(key);
       return [{ event: 'delete', key, previous }];
     }
-    const storedObject = this.#put(this.#objects, key, object);
+    const storedObject = this.#putObject(this.#objects, key, object);
     return storedObject === undefined ? [] : changesOf(key, previous, storedObject);
   }
 
   #delete(key: ObjectKey): void {
-    const freed = this.#objects.delete(key);
-    if (freed > 0) this.#options.shares?.add(namespaceOf(key), -freed);
+    const freedBytes = this.#objects.delete(key);
+    if (freedBytes > 0) this.#options.shares?.add(namespaceOf(key), -freedBytes);
   }
 
   /** @returns `undefined` if too many objects of the namespace were rejected */
-  #put(set: ObjectSet, key: ObjectKey, object: KubernetesObject): KubernetesObject | undefined {
+  #putObject(set: ObjectSet, key: ObjectKey, object: KubernetesObject): KubernetesObject | undefined {
     const { shares, onRejected } = this.#options;
     const namespace = namespaceOf(key);
     if (shares === undefined || namespace === '') {
       set.set(key, object, 0);
       return object;
     }
-    const isCurrent = set === this.#objects;
+    const isActiveSet = set === this.#objects;
     const currentBytes = set.bytesOf(key);
     // The collected set will replace the current one, whose bytes are therefore not counted.
     const otherBytes =
-      shares.bytesOf(namespace) - (isCurrent ? currentBytes : (this.#objects.bytes.get(namespace) ?? 0));
-    const usedBytes = isCurrent ? otherBytes : otherBytes + (set.bytes.get(namespace) ?? 0) - currentBytes;
+      shares.bytesOf(namespace) - (isActiveSet ? currentBytes : (this.#objects.bytes.get(namespace) ?? 0));
+    const usedBytes = isActiveSet ? otherBytes : otherBytes + (set.bytes.get(namespace) ?? 0) - currentBytes;
     const bytes = heapBytesOf(object);
-    const isStored = set.get(key) !== undefined;
+    const isAlreadyStored = set.get(key) !== undefined;
     const current = this.#objects.get(key);
     if (usedBytes + bytes <= shares.maxBytes) {
       set.set(key, object, bytes);
-      if (isCurrent) shares.add(namespace, bytes - currentBytes);
+      if (isActiveSet) shares.add(namespace, bytes - currentBytes);
       return object;
     }
     const reason =
       `is too large (${bytes} bytes in memory): the limit for all objects of namespace ${namespace} is ${shares.maxBytes} bytes, ` +
       `of which others take ${usedBytes}; delete objects, or raise the memory limit of the control plane`;
-    if (!isStored && (set.refusedCounts.get(namespace) ?? 0) >= maxNamedRefusals) {
-      set.countRefused(namespace);
+    if (!isAlreadyStored && (set.refusedCounts.get(namespace) ?? 0) >= maxNamedRefusals) {
+      set.countRejected(namespace);
       return undefined;
     }
-    const stub = refusedObject(object, reason);
+    const placeholder = createRejectedObject(object, reason);
     // The last accepted version may still be active, so its size still counts towards the limit.
-    const charged = Math.max(currentBytes, heapBytesOf(stub));
-    set.set(key, stub, charged);
-    if (isCurrent) shares.add(namespace, charged - currentBytes);
-    if (current === undefined || refusalOf(current) === undefined) onRejected?.(key, reason);
-    return stub;
+    const chargedBytes = Math.max(currentBytes, heapBytesOf(placeholder));
+    set.set(key, placeholder, chargedBytes);
+    if (isActiveSet) shares.add(namespace, chargedBytes - currentBytes);
+    if (current === undefined || rejectionReasonOf(current) === undefined) onRejected?.(key, reason);
+    return placeholder;
   }
 }
 
@@ -244,9 +244,9 @@ class ObjectSet {
 
   /** @param bytes 0 if the object does not count towards the limit */
   set(key: ObjectKey, object: KubernetesObject, bytes: number): void {
-    this.#forgetRefusal(key);
+    this.#clearRejection(key);
     this.#objects.set(key, object);
-    if (refusalOf(object) !== undefined) this.countRefused(namespaceOf(key));
+    if (rejectionReasonOf(object) !== undefined) this.countRejected(namespaceOf(key));
     if (bytes === 0) return;
     this.#count(key, bytes - this.bytesOf(key));
     this.#bytes.set(key, bytes);
@@ -254,7 +254,7 @@ class ObjectSet {
 
   delete(key: ObjectKey): number {
     const bytes = this.bytesOf(key);
-    this.#forgetRefusal(key);
+    this.#clearRejection(key);
     this.#objects.delete(key);
     this.#bytes.delete(key);
     this.#count(key, -bytes);
@@ -262,23 +262,24 @@ class ObjectSet {
   }
 
   /** Counts rejected objects again, because those without a stored name may have been deleted, or were listed again. */
-  recountRefused(namespace: string): void {
+  recountRejected(namespace: string): void {
     let count = 0;
     for (const [key, object] of this.#objects)
-      if (namespaceOf(key) === namespace && refusalOf(object) !== undefined) count++;
+      if (namespaceOf(key) === namespace && rejectionReasonOf(object) !== undefined) count++;
     if (count > 0) this.refusedCounts.set(namespace, count);
     else this.refusedCounts.delete(namespace);
   }
 
-  countRefused(namespace: string, amount = 1): void {
+  countRejected(namespace: string, amount = 1): void {
     const count = (this.refusedCounts.get(namespace) ?? 0) + amount;
     if (count > 0) this.refusedCounts.set(namespace, count);
     else this.refusedCounts.delete(namespace);
   }
 
-  #forgetRefusal(key: ObjectKey): void {
+  #clearRejection(key: ObjectKey): void {
     const currentObject = this.#objects.get(key);
-    if (currentObject !== undefined && refusalOf(currentObject) !== undefined) this.countRefused(namespaceOf(key), -1);
+    if (currentObject !== undefined && rejectionReasonOf(currentObject) !== undefined)
+      this.countRejected(namespaceOf(key), -1);
   }
 
   #count(key: ObjectKey, bytes: number): void {
@@ -306,7 +307,8 @@ function changesOf(key: ObjectKey, previous: KubernetesObject | undefined, objec
     ];
   }
   // A rejected object may fit later without a new version.
-  const isUnchanged = versionOf(previous) === versionOf(object) && refusalOf(previous) === refusalOf(object);
+  const isUnchanged =
+    versionOf(previous) === versionOf(object) && rejectionReasonOf(previous) === rejectionReasonOf(object);
   return isUnchanged ? [] : [{ event: 'update', key, object, previous }];
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { KubernetesObject } from '../api-server.ts';
 import { NamespaceShares } from './namespace-shares.ts';
-import { ObjectStore, refusalOf } from './object-store.ts';
+import { ObjectStore, rejectionReasonOf } from './object-store.ts';
 import { minRefillIntervalMs, Refills } from './refills.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -43,7 +43,7 @@ function createNamespace(count: number) {
     refills.checkDue();
   };
   const keptNames = (): string[] =>
-    [...store.values()].filter((one) => refusalOf(one) === undefined).map(({ metadata }) => metadata.name);
+    [...store.values()].filter((one) => rejectionReasonOf(one) === undefined).map(({ metadata }) => metadata.name);
   return { store, lists, reported: reportedKeys, faults, remove, kept: keptNames };
 }
 const runPending = () => vi.advanceTimersByTimeAsync(0);

@@ -35,19 +35,19 @@ export class Refills {
   async #run(): Promise<void> {
     this.#isRunning = true;
     try {
-      for (let next = this.#next(); next !== undefined; next = this.#next()) await this.#refill(...next);
+      for (let next = this.#nextRefill(); next !== undefined; next = this.#nextRefill()) await this.#refill(...next);
     } finally {
       this.#isRunning = false;
     }
   }
 
-  #next(): [RefilledKind, string] | undefined {
+  #nextRefill(): [RefilledKind, string] | undefined {
     for (const kind of this.#kinds) {
-      const requested = this.#requestedNamespaces.get(kind);
+      const requestedNamespaces = this.#requestedNamespaces.get(kind);
       // Called after each change, and usually there is nothing to do.
-      if (requested === undefined && kind.store.refusedCounts.size === 0) continue;
+      if (requestedNamespaces === undefined && kind.store.refusedCounts.size === 0) continue;
       const mayList = (namespace: string): boolean => this.#recentlyListed.get(kind)?.has(namespace) !== true;
-      for (const namespace of requested ?? []) if (mayList(namespace)) return [kind, namespace];
+      for (const namespace of requestedNamespaces ?? []) if (mayList(namespace)) return [kind, namespace];
       for (const namespace of kind.store.refusedCounts.keys())
         if (kind.store.mayFitRejected(namespace) && mayList(namespace)) return [kind, namespace];
     }
@@ -57,11 +57,11 @@ export class Refills {
   async #refill(kind: RefilledKind, namespace: string): Promise<void> {
     const recentlyListed = this.#recentlyListed.get(kind) ?? new Set();
     this.#recentlyListed.set(kind, recentlyListed.add(namespace));
-    const end = (): void => {
+    const endRefill = (): void => {
       recentlyListed.delete(namespace);
       this.checkDue();
     };
-    setTimeout(end, minRefillIntervalMs).unref();
+    setTimeout(endRefill, minRefillIntervalMs).unref();
     const addObject = kind.store.beginRefill(namespace);
     const isRequested = this.#requestedNamespaces.get(kind)?.delete(namespace) === true;
     try {

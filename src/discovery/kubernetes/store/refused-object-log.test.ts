@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { RefusedObjectLog } from './refused-object-log.ts';
+import { RejectedObjectLog } from './refused-object-log.ts';
 
 it('rejected objects of a kind and namespace cause one warning per minute with their number, separately for each namespace', () => {
   const lines: object[] = [];
   const clock = { now: 0 };
-  const log = new RefusedObjectLog(
+  const log = new RejectedObjectLog(
     (fields) => lines.push(fields),
     () => clock.now,
   );

@@ -3,7 +3,7 @@ import type { ObjectKey } from './object-store.ts';
 
 const minIntervalMs = 60_000;
 /** Beyond this number of kinds and namespaces, the cache is cleared and warnings may be repeated. */
-const maxRemembered = 1_000;
+const maxTrackedObjects = 1_000;
 
 /** `similar` is the number of rejected objects with the same kind and namespace since the last warning. */
 interface RejectionFields {
@@ -13,7 +13,7 @@ interface RejectionFields {
   readonly similar?: number;
 }
 
-export class RefusedObjectLog {
+export class RejectedObjectLog {
   readonly #warn: (fields: RejectionFields) => void;
   readonly #now: () => number;
   readonly #lastWarnings = new Map<string, { readonly warnedAt: number; suppressedCount: number }>();
@@ -32,9 +32,9 @@ export class RefusedObjectLog {
       lastWarning.suppressedCount++;
       return;
     }
-    if (this.#lastWarnings.size >= maxRemembered) this.#lastWarnings.clear();
+    if (this.#lastWarnings.size >= maxTrackedObjects) this.#lastWarnings.clear();
     this.#lastWarnings.set(namespaceKey, { warnedAt: this.#now(), suppressedCount: 0 });
-    const similar = lastWarning?.suppressedCount ?? 0;
-    this.#warn({ kind, object: key, reason, ...(similar > 0 && { similar }) });
+    const similarCount = lastWarning?.suppressedCount ?? 0;
+    this.#warn({ kind, object: key, reason, ...(similarCount > 0 && { similar: similarCount }) });
   }
 }

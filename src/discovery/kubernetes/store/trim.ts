@@ -7,7 +7,7 @@ import { pullSecretKey } from '../../../model/kinds/kubernetes/pull-secret.ts';
 import { type ApiResource, apiVersionOf } from '../api-resource.ts';
 import type { KubernetesObject, ObjectMeta, ObjectSelection } from '../api-server.ts';
 
-type Fields = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 
 /** kubectl stores a copy of the object in it. */
 const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration';
@@ -21,7 +21,7 @@ const retainedMetadata = [
   ...['creationTimestamp', 'deletionTimestamp'],
 ] as const;
 
-const retainedFieldsByKind = new Map<string, (object: Fields, shared: SharedTexts) => Fields>([
+const retainedFieldsByKind = new Map<string, (object: JsonObject, sharedTexts: SharedTexts) => JsonObject>([
   ['/Secret', secretFields],
   ['/ConfigMap', configMapFields],
   ['/Pod', podFields],
@@ -93,10 +93,10 @@ export class SharedTexts {
  * @param kept with `metadataOnly`, only metadata is kept, even if the server sends more
  */
 export function trimObject(
-  object: Fields & { readonly metadata: ObjectMeta },
+  object: JsonObject & { readonly metadata: ObjectMeta },
   resource: ApiResource,
   sharedTexts: SharedTexts,
-  { metadataOnly = false, keepsData = false, digestsData = false }: KeptParts = {},
+  { metadataOnly = false, keepsData = false, digestsData = false }: RetainedParts = {},
 ): KubernetesObject {
   const { apiVersion: _, kind: __, metadata, ...body } = object;
   const pickFields = keepsData ? undefined : retainedFieldsByKind.get(`${resource.group}/${resource.kind}`);
@@ -108,11 +108,11 @@ export function trimObject(
     metadata: keepsData
       ? fullMetadata(metadata)
       : trimmedMetadata(metadata, sharedTexts, retainedAnnotationsOf(pickFields)),
-    ...(digestsData ? digested(fields) : fields),
+    ...(digestsData ? digestFields(fields) : fields),
   };
 }
 
-export type KeptParts = Pick<ObjectSelection, 'metadataOnly' | 'keepsData' | 'digestsData'>;
+export type RetainedParts = Pick<ObjectSelection, 'metadataOnly' | 'keepsData' | 'digestsData'>;
 
 /** Keeps all metadata, for the few objects that are selected by name. */
 function fullMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMeta): ObjectMeta {
@@ -120,7 +120,7 @@ function fullMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMet
 }
 
 function retainedAnnotationsOf(
-  pickFields: ((object: Fields, shared: SharedTexts) => Fields) | undefined,
+  pickFields: ((object: JsonObject, sharedTexts: SharedTexts) => JsonObject) | undefined,
 ): RegExp | undefined {
   if (pickFields === namespaceFields) return retainedNamespaceAnnotations;
   return pickFields === undefined || pickFields === serviceFields ? retainedAnnotations : undefined;
@@ -133,7 +133,7 @@ function trimmedMetadata(
 ): ObjectMeta {
   const { labels, annotations, namespace } = metadata;
   return {
-    ...picked(metadata, retainedMetadata),
+    ...pickNamedFields(metadata, retainedMetadata),
     ...(typeof namespace === 'string' && { namespace: sharedTexts.shareText(namespace) }),
     ...(isRecord(labels) && { labels: sharedTexts.shareValue(sharedEntries(labels, sharedTexts)) }),
     ...(readAnnotations &&
@@ -146,7 +146,7 @@ function trimmedMetadata(
 }
 
 function sharedEntries(
-  entries: Fields,
+  entries: JsonObject,
   sharedTexts: SharedTexts,
   isRead = (_: string) => true,
 ): Record<string, string> {
@@ -161,7 +161,7 @@ export function digestOf(text: string): string {
   return `sha256:${hash('sha256', text, 'hex')}`;
 }
 
-function digested({ data }: Fields): Fields {
+function digestFields({ data }: JsonObject): JsonObject {
   if (!isRecord(data)) return {};
   const texts = Object.entries(data).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
   return { data: Object.fromEntries(texts.map(([key, text]) => [key, digestOf(text)])) };
@@ -177,30 +177,30 @@ const credentialKeys = [
 /** Keys that are used, including those of mesh configuration and mesh root (`src/discovery/controllers/root-certificates.ts`). */
 const configMapKeys = ['ca.crt', 'cacert', 'mesh', 'meshNetworks', 'root-cert.pem'];
 
-function secretFields({ type, data }: Fields, sharedTexts: SharedTexts): Fields {
+function secretFields({ type, data }: JsonObject, sharedTexts: SharedTexts): JsonObject {
   return {
     ...(typeof type === 'string' && { type: sharedTexts.shareText(type) }),
-    ...(isRecord(data) && { data: picked(data, credentialKeys) }),
+    ...(isRecord(data) && { data: pickNamedFields(data, credentialKeys) }),
   };
 }
 
-function configMapFields({ data, binaryData }: Fields): Fields {
+function configMapFields({ data, binaryData }: JsonObject): JsonObject {
   return {
-    ...(isRecord(data) && { data: picked(data, configMapKeys) }),
-    ...(isRecord(binaryData) && { binaryData: picked(binaryData, configMapKeys) }),
+    ...(isRecord(data) && { data: pickNamedFields(data, configMapKeys) }),
+    ...(isRecord(binaryData) && { binaryData: pickNamedFields(binaryData, configMapKeys) }),
   };
 }
 
-function podFields({ spec, status }: Fields, sharedTexts: SharedTexts): Fields {
-  const pickedFields = picked(spec, ['nodeName', 'serviceAccountName', 'hostname', 'subdomain'], sharedTexts);
+function podFields({ spec, status }: JsonObject, sharedTexts: SharedTexts): JsonObject {
+  const pickedFields = pickNamedFields(spec, ['nodeName', 'serviceAccountName', 'hostname', 'subdomain'], sharedTexts);
   const { containers, initContainers } = isRecord(spec) ? spec : {};
   const withPorts = containersWithPorts(containers, sharedTexts);
   const sidecars = containersWithPorts(initContainers, sharedTexts).filter(
     ({ restartPolicy }) => restartPolicy === 'Always',
   );
-  const state = picked(status, ['phase', 'podIP', 'podIPs'], sharedTexts);
+  const state = pickNamedFields(status, ['phase', 'podIP', 'podIPs'], sharedTexts);
   const conditions = listOf(isRecord(status) ? status.conditions : undefined)
-    .map((condition) => picked(condition, ['type', 'status'], sharedTexts))
+    .map((condition) => pickNamedFields(condition, ['type', 'status'], sharedTexts))
     .filter(({ type }) => type === 'Ready');
   return {
     spec: {
@@ -211,11 +211,11 @@ function podFields({ spec, status }: Fields, sharedTexts: SharedTexts): Fields {
   };
 }
 
-function serviceFields({ spec, status }: Fields, sharedTexts: SharedTexts): Fields {
+function serviceFields({ spec, status }: JsonObject, sharedTexts: SharedTexts): JsonObject {
   const { ports, selector } = isRecord(spec) ? spec : {};
   return {
     spec: {
-      ...picked(
+      ...pickNamedFields(
         spec,
         [
           ...['type', 'clusterIP', 'clusterIPs', 'externalName', 'externalIPs', 'internalTrafficPolicy'],
@@ -225,20 +225,24 @@ function serviceFields({ spec, status }: Fields, sharedTexts: SharedTexts): Fiel
       ),
       ...(isRecord(selector) && { selector: sharedTexts.shareValue(sharedEntries(selector, sharedTexts)) }),
       ...(ports !== undefined && {
-        ports: pickedOfEach(ports, ['name', 'port', 'protocol', 'appProtocol', 'targetPort', 'nodePort'], sharedTexts),
+        ports: pickFieldsOfEach(
+          ports,
+          ['name', 'port', 'protocol', 'appProtocol', 'targetPort', 'nodePort'],
+          sharedTexts,
+        ),
       }),
     },
     ...(isRecord(status) &&
       isRecord(status.loadBalancer) &&
       Array.isArray(status.loadBalancer.ingress) && {
         status: {
-          loadBalancer: { ingress: pickedOfEach(status.loadBalancer.ingress, ['ip', 'hostname'], sharedTexts) },
+          loadBalancer: { ingress: pickFieldsOfEach(status.loadBalancer.ingress, ['ip', 'hostname'], sharedTexts) },
         },
       }),
   };
 }
 
-function sliceFields({ addressType, endpoints, ports }: Fields, sharedTexts: SharedTexts): Fields {
+function sliceFields({ addressType, endpoints, ports }: JsonObject, sharedTexts: SharedTexts): JsonObject {
   const endpointFields = ['addresses', 'conditions', 'hostname', 'nodeName', 'targetRef'];
   const referenceFields = ['kind', 'name', 'namespace'];
   return {
@@ -247,45 +251,49 @@ function sliceFields({ addressType, endpoints, ports }: Fields, sharedTexts: Sha
       endpoints: Array.isArray(endpoints)
         ? endpoints.map((endpoint) => {
             if (!isRecord(endpoint)) return endpoint;
-            const pickedFields = picked(endpoint, endpointFields, sharedTexts);
+            const pickedFields = pickNamedFields(endpoint, endpointFields, sharedTexts);
             const { conditions, targetRef } = pickedFields;
             if (isRecord(conditions)) pickedFields.conditions = sharedTexts.shareValue(conditions);
-            if (isRecord(targetRef)) pickedFields.targetRef = picked(targetRef, referenceFields, sharedTexts);
+            if (isRecord(targetRef)) pickedFields.targetRef = pickNamedFields(targetRef, referenceFields, sharedTexts);
             return pickedFields;
           })
         : endpoints,
     }),
-    ...(ports !== undefined && { ports: pickedOfEach(ports, ['name', 'port'], sharedTexts) }),
+    ...(ports !== undefined && { ports: pickFieldsOfEach(ports, ['name', 'port'], sharedTexts) }),
   };
 }
 
 /** Keeps values of a wrong type, so that the decoder rejects them. */
-function pickedOfEach(values: unknown, names: readonly string[], sharedTexts: SharedTexts): unknown {
+function pickFieldsOfEach(values: unknown, names: readonly string[], sharedTexts: SharedTexts): unknown {
   if (!Array.isArray(values)) return values;
-  return values.map((value) => (isRecord(value) ? picked(value, names, sharedTexts) : value));
+  return values.map((value) => (isRecord(value) ? pickNamedFields(value, names, sharedTexts) : value));
 }
 
-function namespaceFields(): Fields {
+function namespaceFields(): JsonObject {
   return {};
 }
 
 /** Keeps only the field of `nodeInfo` that determines whether pods get a native sidecar. */
-function nodeFields({ status }: Fields, sharedTexts: SharedTexts): Fields {
-  const nodeInfo = isRecord(status) ? picked(status.nodeInfo, ['kubeletVersion'], sharedTexts) : {};
-  return { status: { ...picked(status, ['addresses']), ...(nodeInfo.kubeletVersion !== undefined && { nodeInfo }) } };
+function nodeFields({ status }: JsonObject, sharedTexts: SharedTexts): JsonObject {
+  const nodeInfo = isRecord(status) ? pickNamedFields(status.nodeInfo, ['kubeletVersion'], sharedTexts) : {};
+  return {
+    status: { ...pickNamedFields(status, ['addresses']), ...(nodeInfo.kubeletVersion !== undefined && { nodeInfo }) },
+  };
 }
 
-function containersWithPorts(containers: unknown, sharedTexts: SharedTexts): Fields[] {
+function containersWithPorts(containers: unknown, sharedTexts: SharedTexts): JsonObject[] {
   return listOf(containers)
-    .map((container) => picked(container, ['ports', 'restartPolicy'], sharedTexts))
+    .map((container) => pickNamedFields(container, ['ports', 'restartPolicy'], sharedTexts))
     .filter((container) => listOf(container.ports).length > 0)
     .map((container) => ({
       ...container,
-      ports: listOf(container.ports).map((port) => picked(port, ['name', 'containerPort', 'protocol'], sharedTexts)),
+      ports: listOf(container.ports).map((port) =>
+        pickNamedFields(port, ['name', 'containerPort', 'protocol'], sharedTexts),
+      ),
     }));
 }
 
-function picked(value: unknown, names: readonly string[], sharedTexts?: SharedTexts): Record<string, unknown> {
+function pickNamedFields(value: unknown, names: readonly string[], sharedTexts?: SharedTexts): Record<string, unknown> {
   if (!isRecord(value)) return {};
   // Called for each object of a list. The names are constants, so they are safe as keys.
   const fields = {} as Record<(typeof names)[number], unknown>;
@@ -301,6 +309,6 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-export function isRecord(value: unknown): value is Fields {
+export function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,6 @@
 import type { WatchStreamReport } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { type ApiFailure, failureOfStatus } from '../api-failure.ts';
-import { endsInitialEvents, type WatchEvent } from '../api-server.ts';
+import { isInitialEventsEnd, type WatchEvent } from '../api-server.ts';
 import type { ObjectChange, ObjectStore } from './object-store.ts';
 
 /** Interval of progress reports for an initial list. The chart aborts a list without progress for four seconds. */
@@ -21,16 +21,16 @@ export class WatchReading {
 
   constructor(
     store: ObjectStore,
-    initial: boolean,
+    isInitialList: boolean,
     now: () => number,
     report: (report: WatchStreamReport, changes: readonly ObjectChange[]) => void,
   ) {
     this.#store = store;
-    this.#isInitialList = initial;
+    this.#isInitialList = isInitialList;
     this.#now = now;
     this.#lastReportedAt = now();
     this.#report = report;
-    if (initial) store.beginSet();
+    if (isInitialList) store.beginSet();
   }
 
   readonly handleEvent = (event: WatchEvent): void => {
@@ -38,7 +38,7 @@ export class WatchReading {
       this.failure = failureOfStatus(event.object);
     } else if (!this.#isInitialList) {
       this.#applyEvent(event);
-    } else if (endsInitialEvents(event)) {
+    } else if (isInitialEventsEnd(event)) {
       this.#isInitialList = false;
       this.#report({ type: 'initial-list.ended', version: event.object.metadata.resourceVersion ?? '' }, []);
     } else if (event.type !== 'BOOKMARK') {

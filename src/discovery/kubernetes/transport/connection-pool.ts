@@ -112,20 +112,20 @@ export class ConnectionPool {
   #openConnection(): Promise<void> {
     if (this.#pendingConnection === undefined) {
       const cancel = new AbortController();
-      const openingDone = this.#connect(cancel.signal);
-      const opening = { done: openingDone, cancel };
-      this.#pendingConnection = opening;
-      const forget = (): void => {
-        if (this.#pendingConnection === opening) this.#pendingConnection = undefined;
+      const connected = this.#connect(cancel.signal);
+      const pendingConnection = { done: connected, cancel };
+      this.#pendingConnection = pendingConnection;
+      const clearPending = (): void => {
+        if (this.#pendingConnection === pendingConnection) this.#pendingConnection = undefined;
       };
-      openingDone.then(forget, forget);
+      connected.then(clearPending, clearPending);
     }
     return this.#pendingConnection.done;
   }
 
   async #connect(signal: AbortSignal): Promise<void> {
     const tls = await this.#tls(signal);
-    const connection = await Http2Connection.open(this.#access.server, tls, this.#connectLimitMs, signal);
+    const connection = await Http2Connection.openConnection(this.#access.server, tls, this.#connectLimitMs, signal);
     // `closeAll` cannot close connections that open later.
     if (signal.aborted) {
       connection.close();

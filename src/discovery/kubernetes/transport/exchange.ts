@@ -41,15 +41,15 @@ export function exchange(
     let errorBody: { readonly headers: ResponseHeaders; readonly chunks: Buffer[]; bytes: number } | undefined;
     let hasEnded = false;
     const timers = new Set<NodeJS.Timeout>();
-    let idle: NodeJS.Timeout | undefined;
+    let idleTimer: NodeJS.Timeout | undefined;
     let hasResponded = false;
-    let isSettled = false;
+    let isResponseSettled = false;
 
     const markSettled = (): boolean => {
-      if (isSettled) return false;
-      isSettled = true;
+      if (isResponseSettled) return false;
+      isResponseSettled = true;
       for (const timer of timers) clearTimeout(timer);
-      clearTimeout(idle);
+      clearTimeout(idleTimer);
       signal.removeEventListener('abort', onAbort);
       return true;
     };
@@ -78,7 +78,7 @@ export function exchange(
     });
     signal.addEventListener('abort', onAbort);
     let delayedChunk: Buffer | undefined;
-    const read = (chunk: Buffer): boolean => {
+    const readChunk = (chunk: Buffer): boolean => {
       try {
         reader.data(chunk);
         return true;
@@ -90,7 +90,7 @@ export function exchange(
     const readDelayed = (): void => {
       const chunk = delayedChunk;
       delayedChunk = undefined;
-      if (chunk !== undefined && !isSettled) read(chunk);
+      if (chunk !== undefined && !isResponseSettled) readChunk(chunk);
     };
     const delayChunk = (chunk: Buffer): void => {
       // Copies the chunk, because its memory may be reused after its event. No further chunk arrives while the stream is paused.
@@ -122,11 +122,11 @@ export function exchange(
         fail(invalidResponse(`response has content type ${quoteText(type)}, expected application/json`));
       if (headers['content-encoding'] !== undefined)
         fail(invalidResponse('response is compressed, which was not requested'));
-      if (!isSettled) reader.headers?.(headers);
+      if (!isResponseSettled) reader.headers?.(headers);
     });
     stream.on('data', (chunk: Buffer) => {
-      if (isSettled) return;
-      clearTimeout(idle);
+      if (isResponseSettled) return;
+      clearTimeout(idleTimer);
       if (errorBody !== undefined) {
         errorBody.bytes += chunk.length;
         if (errorBody.bytes <= maxErrorBytes) errorBody.chunks.push(Buffer.from(chunk));
@@ -134,12 +134,12 @@ export function exchange(
       } else {
         // After a large object of any stream was parsed, further chunks are delayed to a later iteration of the event loop.
         if (msOfTurn() > maxReadMs) delayChunk(chunk);
-        else if (!read(chunk)) return;
+        else if (!readChunk(chunk)) return;
       }
       if (errorBody !== undefined && hasEnded) return fail(new ApiError(failureOf(errorBody, reader)));
       // The reader may have ended the exchange.
-      if (!isSettled && (errorBody !== undefined || reader.isBodyIncomplete)) {
-        idle = setTimeout(() => failTimeout('response stalled, no data', limits.idleMs), limits.idleMs);
+      if (!isResponseSettled && (errorBody !== undefined || reader.isBodyIncomplete)) {
+        idleTimer = setTimeout(() => failTimeout('response stalled, no data', limits.idleMs), limits.idleMs);
       }
     });
     stream.once('end', () => {
@@ -147,7 +147,7 @@ export function exchange(
     });
     stream.once('close', () => {
       readDelayed();
-      if (isSettled) return;
+      if (isResponseSettled) return;
       const code = stream.rstCode ?? constants.NGHTTP2_NO_ERROR;
       if (code === constants.NGHTTP2_REFUSED_STREAM && !hasResponded) {
         return fail(

@@ -16,7 +16,7 @@ import {
 } from '../../../../test/fixtures/scripted-api-server.ts';
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { leases, resourceOf } from '../api-resource.ts';
-import { endsInitialEvents, type WatchEvent } from '../api-server.ts';
+import { isInitialEventsEnd, type WatchEvent } from '../api-server.ts';
 import { Http2ApiServer } from './http2-api-server.ts';
 import { maxObjectBytes } from './json-lines.ts';
 
@@ -183,7 +183,7 @@ describe('a watch', () => {
       neverAborted,
     );
     expect(end).toEqual({ events: 3, skipped: 2 });
-    expect(events.map((event) => [event.type, endsInitialEvents(event)])).toEqual([
+    expect(events.map((event) => [event.type, isInitialEventsEnd(event)])).toEqual([
       ['ADDED', false],
       ['BOOKMARK', true],
       ['DELETED', false],

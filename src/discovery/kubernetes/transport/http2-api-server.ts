@@ -59,7 +59,7 @@ export class Http2ApiServer implements ApiServer {
   readonly #access: ClusterAccess;
   readonly #limits: ApiServerLimits;
   readonly #watches: ConnectionPool;
-  readonly #writes: ConnectionPool;
+  readonly #writeConnections: ConnectionPool;
   readonly #sharedTexts = new SharedTexts();
   readonly #closeController = new AbortController();
 
@@ -67,7 +67,7 @@ export class Http2ApiServer implements ApiServer {
     this.#access = access;
     this.#limits = { ...defaultApiServerLimits, ...limits };
     this.#watches = new ConnectionPool(access, this.#limits.connectMs);
-    this.#writes = new ConnectionPool(access, this.#limits.connectMs);
+    this.#writeConnections = new ConnectionPool(access, this.#limits.connectMs);
   }
 
   async list(
@@ -88,10 +88,10 @@ export class Http2ApiServer implements ApiServer {
       limit: options.limit?.toString(),
       continue: options.continue,
     };
-    const accept = options.metadataOnly === true ? metadataOf('PartialObjectMetadataList') : json;
+    const acceptHeader = options.metadataOnly === true ? metadataOf('PartialObjectMetadataList') : json;
     const path = this.#path(pathOf(resource, options.namespace), query);
-    await this.#get(path, accept, asReader(reader), this.#limits.listMs, signal);
-    const list = reader.end();
+    await this.#get(path, acceptHeader, asReader(reader), this.#limits.listMs, signal);
+    const list = reader.finish();
     const metadata = isRecord(list) && isRecord(list.metadata) ? list.metadata : {};
     const { resourceVersion, continue: next } = metadata;
     if (typeof resourceVersion !== 'string' || resourceVersion === '')
@@ -105,17 +105,17 @@ export class Http2ApiServer implements ApiServer {
     onEvent: (event: WatchEvent) => void,
     signal: AbortSignal,
   ): Promise<WatchEnd> {
-    const end = { events: 0, skipped: 0 };
+    const watchEnd = { events: 0, skipped: 0 };
     // Aborted on an ERROR event, so that further lines of the same chunk are ignored.
     const endController = new AbortController();
     const jsonLines = new JsonLines((watchLine) => {
       if (endController.signal.aborted || signal.aborted) return;
       const event = this.#eventOf(watchLine, resource, options);
       if (event === undefined) {
-        end.skipped++;
+        watchEnd.skipped++;
         return;
       }
-      end.events++;
+      watchEnd.events++;
       if (event.type === 'ERROR') endController.abort();
       onEvent(event);
     });
@@ -130,15 +130,15 @@ export class Http2ApiServer implements ApiServer {
         resourceVersionMatch: 'NotOlderThan',
       }),
     };
-    const accept = options.metadataOnly === true ? metadataOf('PartialObjectMetadata') : json;
+    const acceptHeader = options.metadataOnly === true ? metadataOf('PartialObjectMetadata') : json;
     const path = this.#path(pathOf(resource, options.namespace), query);
     const totalMs = options.timeoutSeconds * 1_000 + this.#limits.watchGraceMs;
     try {
-      await this.#get(path, accept, asReader(jsonLines), totalMs, signal, endController.signal);
+      await this.#get(path, acceptHeader, asReader(jsonLines), totalMs, signal, endController.signal);
     } catch (error) {
       if (!endController.signal.aborted || signal.aborted || this.#closeController.signal.aborted) throw error;
     }
-    return end;
+    return watchEnd;
   }
 
   async ping(signal: AbortSignal): Promise<number> {
@@ -182,11 +182,11 @@ export class Http2ApiServer implements ApiServer {
         };
       };
       const limits = { responseMs: timeoutMs, totalMs: timeoutMs, idleMs: timeoutMs };
-      await this.#writes.send({ headers, body: bytes }, reader, limits, endSignal);
+      await this.#writeConnections.send({ headers, body: bytes }, reader, limits, endSignal);
     } catch (error) {
       // Only the timeout of this request is a `timeout`, not other aborts.
-      const isLate = timeLimit.aborted || (error instanceof ApiError && error.failure.kind === 'timeout');
-      if (isLate && !signal.aborted && !this.#closeController.signal.aborted) {
+      const isTimedOut = timeLimit.aborted || (error instanceof ApiError && error.failure.kind === 'timeout');
+      if (isTimedOut && !signal.aborted && !this.#closeController.signal.aborted) {
         throw new ApiError({ kind: 'timeout', message: `no response within ${timeoutMs} ms` });
       }
       throw this.#handleUnauthorized(error);
@@ -202,12 +202,12 @@ export class Http2ApiServer implements ApiServer {
   close(): void {
     this.#closeController.abort();
     this.#watches.closeAll();
-    this.#writes.closeAll();
+    this.#writeConnections.closeAll();
   }
 
   async #get(
     path: string,
-    accept: string,
+    acceptHeader: string,
     reader: ResponseReader,
     totalMs: number,
     ...signals: readonly AbortSignal[]
@@ -216,7 +216,7 @@ export class Http2ApiServer implements ApiServer {
     const { responseMs, idleMs } = this.#limits;
     try {
       const identity = await rejectOnAbort(this.#access.headers(endSignal), endSignal);
-      const headers = { ...identity, ':method': 'GET', ':path': path, accept, 'user-agent': userAgent };
+      const headers = { ...identity, ':method': 'GET', ':path': path, accept: acceptHeader, 'user-agent': userAgent };
       await this.#watches.send({ headers: () => headers }, reader, { responseMs, totalMs, idleMs }, endSignal);
     } catch (error) {
       throw this.#handleUnauthorized(error);

@@ -19,7 +19,7 @@ it('a connection without the required client certificate fails with the TLS aler
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const opening = Http2Connection.open(
+  const opening = Http2Connection.openConnection(
     url,
     { ca: authority.certificate, servername: 'localhost' },
     60_000,

@@ -32,7 +32,7 @@ export class Http2Connection {
   }
 
   /** @throws ApiError `unreachable`, `timeout`, `invalid`, `credentials`, `aborted` */
-  static open(server: URL, tls: TlsMaterial, limitMs: number, signal: AbortSignal): Promise<Http2Connection> {
+  static openConnection(server: URL, tls: TlsMaterial, limitMs: number, signal: AbortSignal): Promise<Http2Connection> {
     return new Promise((resolve, reject) => {
       const session = connectSession(server, tls);
       const fail = (error: ApiError): void => {
@@ -184,11 +184,11 @@ export function abortedError(): ApiError {
  *
  * @throws ApiError `aborted`, or the error of the work
  */
-export function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+export function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => reject(abortedError());
     signal.addEventListener('abort', onAbort, { once: true });
     if (signal.aborted) onAbort();
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
 }

@@ -6,7 +6,7 @@ export const maxObjectBytes = 6 * 3 * 1024 * 1024 + 64 * 1024;
 
 const newline = 0x0a;
 /** Body of Go's net/http for an unknown path. */
-const goNotFound = '404 page not found';
+const goNotFoundText = '404 page not found';
 
 export class JsonLines {
   readonly #onLine: (line: unknown) => void;
@@ -31,9 +31,9 @@ export class JsonLines {
    */
   push(chunk: Buffer): void {
     let start = 0;
-    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
-      this.#addLineChunk(chunk.subarray(start, end));
-      start = end + 1;
+    for (let newlineIndex = chunk.indexOf(newline); newlineIndex >= 0; newlineIndex = chunk.indexOf(newline, start)) {
+      this.#addLineChunk(chunk.subarray(start, newlineIndex));
+      start = newlineIndex + 1;
       this.#endLine();
     }
     // Copied, because HTTP/2 chunks have been overwritten after their event (Node 24.21).
@@ -54,12 +54,12 @@ export class JsonLines {
     this.#scan = undefined;
     const line = lineChunks.length === 1 ? lineChunks[0]! : Buffer.concat(lineChunks, bytes);
     if (scan?.excessText !== undefined) {
-      this.#onLine({ type: scan.fieldIn(line, 'type'), object: scan.objectIn(line) });
+      this.#onLine({ type: scan.readField(line, 'type'), object: scan.objectIn(line) });
       return;
     }
     const text = line.toString('utf8');
     // kube-apiserver 1.36 sends this body with status 200 for a watch of a kind whose CRD was just created.
-    if (text === goNotFound) throw new ApiError(failureOfStatus({ message: text }, 404));
+    if (text === goNotFoundText) throw new ApiError(failureOfStatus({ message: text }, 404));
     if (text.trim() !== '')
       this.#onLine(parsedJson(text, 'a line of the watch', () => shapeOf(text, lineChunks, bytes)));
   }
@@ -79,9 +79,9 @@ export function parsedJson(text: string, subject: string, shape?: () => string):
 
 /** Helps to distinguish a fault of the server from corrupted bytes. */
 function shapeOf(text: string, chunks: readonly Buffer[], bytes: number): string {
-  const [begins, endsWithBrace] = [text.trimStart().startsWith('{'), text.trimEnd().endsWith('}')];
-  const zeros = text.split('\0').length - 1;
+  const [beginsWithBrace, endsWithBrace] = [text.trimStart().startsWith('{'), text.trimEnd().endsWith('}')];
+  const zeroByteCount = text.split('\0').length - 1;
   const replacedCount = text.split('\uFFFD').length - 1;
-  const frame = `${begins ? 'begins' : 'does not begin'} with {, ${endsWithBrace ? 'ends' : 'does not end'} with }`;
-  return `${bytes} bytes in ${chunks.length} chunks; ${frame}; ${zeros} NUL characters, ${replacedCount} invalid UTF-8 sequences`;
+  const frame = `${beginsWithBrace ? 'begins' : 'does not begin'} with {, ${endsWithBrace ? 'ends' : 'does not end'} with }`;
+  return `${bytes} bytes in ${chunks.length} chunks; ${frame}; ${zeroByteCount} NUL characters, ${replacedCount} invalid UTF-8 sequences`;
 }

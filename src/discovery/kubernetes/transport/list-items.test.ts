@@ -9,7 +9,7 @@ function itemsOf(text: string, chunkSize: number, maxBytes?: number): { items: u
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += chunkSize) reader.push(bytes.subarray(at, at + chunkSize));
   expect(reader.isIncomplete).toBe(false);
-  return { items, rest: reader.end() };
+  return { items, rest: reader.finish() };
 }
 
 describe('items of a list', () => {

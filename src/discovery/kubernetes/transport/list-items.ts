@@ -17,9 +17,9 @@ export class ListItems {
   #itemParts: Buffer[] = [];
   #bytes = 0;
   #depth = 0;
-  #inText = false;
+  #isInText = false;
   #isEscaped = false;
-  #inItems = false;
+  #isInItems = false;
   #scan: ObjectScan | undefined;
 
   /** @param onItem receives only metadata for an object that must not be parsed (`excessOf`) */
@@ -37,59 +37,59 @@ export class ListItems {
     let start = 0;
     for (let charIndex = 0; charIndex < chunk.length; charIndex++) {
       const byte = chunk[charIndex];
-      if (this.#inText) {
+      if (this.#isInText) {
         if (this.#isEscaped) this.#isEscaped = false;
         else if (byte === backslash) this.#isEscaped = true;
-        else if (byte === quote) this.#inText = false;
+        else if (byte === quote) this.#isInText = false;
         continue;
       }
       switch (byte) {
         case quote:
-          this.#inText = true;
+          this.#isInText = true;
           break;
         case openBrace:
         case openList:
-          if (this.#inItems && this.#depth === 2) start = charIndex;
+          if (this.#isInItems && this.#depth === 2) start = charIndex;
           this.#depth++;
-          if (byte === openList && this.#depth === 2 && !this.#inItems) {
-            this.#keepFrame(chunk.subarray(start, charIndex + 1));
+          if (byte === openList && this.#depth === 2 && !this.#isInItems) {
+            this.#appendFrame(chunk.subarray(start, charIndex + 1));
             start = charIndex + 1;
-            this.#inItems = /(?<!\\)"items"\s*:\s*\[$/.test(this.#frame.slice(-64));
+            this.#isInItems = /(?<!\\)"items"\s*:\s*\[$/.test(this.#frame.slice(-64));
           }
           break;
         case close:
         case closeList:
           this.#depth--;
-          if (!this.#inItems) break;
+          if (!this.#isInItems) break;
           if (this.#depth === 2) {
-            this.#keepItem(chunk.subarray(start, charIndex + 1));
+            this.#appendItem(chunk.subarray(start, charIndex + 1));
             this.#endItem();
             start = charIndex + 1;
           } else if (this.#depth === 1) {
-            this.#inItems = false;
+            this.#isInItems = false;
             start = charIndex;
           }
           break;
       }
     }
     const remainingBytes = chunk.subarray(start);
-    if (!this.#inItems) this.#keepFrame(remainingBytes);
+    if (!this.#isInItems) this.#appendFrame(remainingBytes);
     // Copied as in json-lines.ts, because the chunk may be overwritten after its event.
-    else if (this.#depth > 2) this.#keepItem(Buffer.from(remainingBytes));
+    else if (this.#depth > 2) this.#appendItem(Buffer.from(remainingBytes));
   }
 
   /** @throws ApiError `invalid` if the list is incomplete or not JSON */
-  end(): unknown {
+  finish(): unknown {
     return parsedJson(this.#frame, 'the list');
   }
 
-  #keepFrame(bytesPart: Buffer): void {
+  #appendFrame(bytesPart: Buffer): void {
     this.#frame += bytesPart.toString('latin1');
     if (this.#frame.length > maxFrameBytes)
       throw invalidResponse(`the list has more than ${maxFrameBytes} bytes besides its items`);
   }
 
-  #keepItem(bytesPart: Buffer): void {
+  #appendItem(bytesPart: Buffer): void {
     this.#bytes += bytesPart.length;
     if (this.#bytes > this.#maxBytes) throw invalidResponse(`an object in the list exceeds ${this.#maxBytes} bytes`);
     this.#itemParts.push(bytesPart);

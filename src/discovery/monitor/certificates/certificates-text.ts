@@ -14,13 +14,13 @@ export function certificatesText({ now, counts, certificates, unread, signedElse
     `renewed by ${renewal}${isConfirmed === false ? ' (use not confirmed)' : ''}`,
   ]);
   const widths = [0, 1, 2, 3].map((column) => Math.max(0, ...rows.map((row) => row[column]!.length)));
-  const lines = rows.map((row) =>
+  const outputLines = rows.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
       .join('  ')
       .trimEnd(),
   );
-  return `${[`known: ${kinds.join(', ')}; the next to expire:`, ...lines, ...notes].join('\n')}\n`;
+  return `${[`known: ${kinds.join(', ')}; the next to expire:`, ...outputLines, ...notes].join('\n')}\n`;
 }
 
 const unconfirmedNote =

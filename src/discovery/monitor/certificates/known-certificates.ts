@@ -45,12 +45,12 @@ export interface CertificatesView {
 }
 
 const maxSecrets = 5_000;
-const maxUnread = 20;
+const maxUnreadSecrets = 20;
 const certificateEntries = ['tls.crt', 'cert', 'ca.crt', 'cacert'] as const;
 
 export async function certificatesView(
   sources: CertificateSources,
-  { now, max, turns }: { readonly now: Date; readonly max: number; readonly turns: Turns },
+  { now, max: maxCertificates, turns }: { readonly now: Date; readonly max: number; readonly turns: Turns },
 ): Promise<CertificatesView> {
   const certificates: KnownCertificate[] = [
     ...certificatesOfAuthority(sources),
@@ -61,10 +61,10 @@ export async function certificatesView(
   let secrets = 0;
   for (const secret of sources.secrets) {
     if (++secrets > maxSecrets) continue;
-    const read = certificatesOfSecret(secret);
-    if (typeof read !== 'string') certificates.push(...read);
-    else if (unreadSecrets.length < maxUnread) unreadSecrets.push(read);
-    await turns.rest();
+    const secretCertificates = certificatesOfSecret(secret);
+    if (typeof secretCertificates !== 'string') certificates.push(...secretCertificates);
+    else if (unreadSecrets.length < maxUnreadSecrets) unreadSecrets.push(secretCertificates);
+    await turns.waitIfTurnEnded();
   }
   if (secrets > maxSecrets) unreadSecrets.unshift(`${secrets - maxSecrets} Secrets beyond the first ${maxSecrets}`);
   certificates.sort((one, other) => (one.expires < other.expires ? -1 : one.expires > other.expires ? 1 : 0));
@@ -74,7 +74,7 @@ export async function certificatesView(
   return {
     now: now.toISOString(),
     counts: Object.fromEntries(counts),
-    certificates: certificates.slice(0, max),
+    certificates: certificates.slice(0, maxCertificates),
     unread: unreadSecrets,
     signedElsewhere: sources.workloads.signedElsewhere,
   };
@@ -98,12 +98,12 @@ function* certificatesOfAuthority({ authority, trustedRoots }: CertificateSource
   for (const certificate of trustedRoots) {
     if (listedNames.has(certificate.sha256)) continue;
     listedNames.add(certificate.sha256);
-    const renewedBy = 'the owner of the mesh configuration or of the bundle endpoint';
+    const bundleRenewer = 'the owner of the mesh configuration or of the bundle endpoint';
     yield {
       kind: 'trusted root',
       name: displayNameOf(certificate),
       expires: certificate.notAfter.toISOString(),
-      renewal: renewedBy,
+      renewal: bundleRenewer,
     };
   }
 }
@@ -125,12 +125,12 @@ const readSecrets = new WeakMap<object, readonly KnownCertificate[] | string>();
 
 /** Parsing is slow, so the result is cached by Secret version. @returns an explanation if there is no valid certificate */
 function certificatesOfSecret(secret: Config<Secret>): readonly KnownCertificate[] | string {
-  let read = readSecrets.get(secret);
-  if (read === undefined) {
-    read = certificatesOf(secret);
-    readSecrets.set(secret, read);
+  let cachedReading = readSecrets.get(secret);
+  if (cachedReading === undefined) {
+    cachedReading = certificatesOf(secret);
+    readSecrets.set(secret, cachedReading);
   }
-  return read;
+  return cachedReading;
 }
 
 function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly KnownCertificate[] | string {
@@ -143,11 +143,11 @@ function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly Kno
         .filter(({ label }) => label === 'CERTIFICATE')
         .map(({ der }) => new X509Certificate(der).validToDate.getTime());
       if (expiryTimes.length === 0) return `Secret ${namespace}/${name}: ${entry} has no certificate`;
-      const expires = new Date(Math.min(...expiryTimes)).toISOString();
+      const expiryText = new Date(Math.min(...expiryTimes)).toISOString();
       certificates.push({
         kind: 'secret',
         name: `${namespace}/${name} ${entry}`,
-        expires,
+        expires: expiryText,
         renewal: 'the owner of the Secret',
       });
     } catch {

@@ -2,7 +2,7 @@
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { type AuthorityPageSource, type DebugPage, okReply, type PageRequest, textReply } from './debug-page.ts';
 
-const orders: Readonly<Record<string, OperatorOrder['type']>> = {
+const orderTypes: Readonly<Record<string, OperatorOrder['type']>> = {
   rotate: 'rotation.start',
   revert: 'rotation.revert',
   taint: 'rotation.taint',
@@ -18,22 +18,24 @@ export const authorityPages: readonly DebugPage[] = [
     respond: ({ authority }, request) => {
       if (authority === undefined)
         return textReply('this control plane has no certificate authority, see docs/identity.md', 404);
-      const order = request.query.get('order');
-      if (order === null) return okReply(authority.describe());
+      const orderName = request.query.get('order');
+      if (orderName === null) return okReply(authority.describe());
       if (authority.orderedBy !== undefined) return textReply(`rejected: ${authority.orderedBy}`, 409);
-      const refusal = refusalOf(order, request) ?? (order === 'proceed' ? cutOff(authority, request) : undefined);
-      if (refusal !== undefined) return refusal;
-      const reason = authority.rotate(orders[order]!);
+      const rejectionReply =
+        rejectionReplyOf(orderName, request) ??
+        (orderName === 'proceed' ? rejectCutOff(authority, request) : undefined);
+      if (rejectionReply !== undefined) return rejectionReply;
+      const reason = authority.rotate(orderTypes[orderName]!);
       if (reason !== undefined) return textReply(`rejected: ${reason}`, 409);
       return textReply('accepted: GET this page for the progress', 202);
     },
   },
 ];
 
-function refusalOf(order: string, { caller }: PageRequest) {
-  if (!Object.hasOwn(orders, order))
+function rejectionReplyOf(orderName: string, { caller }: PageRequest) {
+  if (!Object.hasOwn(orderTypes, orderName))
     return textReply(
-      `order must be one of ${Object.keys(orders).join(', ')}, got ${JSON.stringify(order.slice(0, 40))}`,
+      `order must be one of ${Object.keys(orderTypes).join(', ')}, got ${JSON.stringify(orderName.slice(0, 40))}`,
       400,
     );
   return caller === 'operator'
@@ -42,7 +44,7 @@ function refusalOf(order: string, { caller }: PageRequest) {
 }
 
 /** An order to proceed must not cut off workloads, unless `force` is set. Without such workloads, a rotation proceeds automatically. */
-function cutOff({ missingWorkloads: missing }: AuthorityPageSource, { query }: PageRequest) {
+function rejectCutOff({ missingWorkloads: missing }: AuthorityPageSource, { query }: PageRequest) {
   const missingWorkloads = missing();
   if (missingWorkloads === undefined) return textReply('rejected: the rotation waits for no workload', 409);
   if (query.get('force') === 'true') return undefined;

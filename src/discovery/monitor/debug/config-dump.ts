@@ -42,13 +42,13 @@ const shortNames: Readonly<Record<string, string>> = {
   ecds: extensionType,
 };
 
-type Section = (
+type DumpSection = (
   resources: readonly { name: string; packedMessage: Any }[],
   version: string,
   lastUpdated: Timestamp | undefined,
 ) => Any;
 
-const sections: readonly (readonly [string, Section])[] = [
+const sections: readonly (readonly [string, DumpSection])[] = [
   [
     clusterType,
     (resources, versionInfo, lastUpdated) =>
@@ -158,9 +158,9 @@ export function configDumpParts(connection: ConnectionView, node: MeshNode, quer
   // Tools expect this section of Envoy's dump.
   const bootstrap = anyPack(BootstrapConfigDumpSchema, create(BootstrapConfigDumpSchema));
   const scopedRoutes = anyPack(ScopedRoutesConfigDumpSchema, create(ScopedRoutesConfigDumpSchema));
-  const order = [clusterType, endpointType, listenerType, 'scoped', routeType, secretType, extensionType];
+  const sectionTypes = [clusterType, endpointType, listenerType, 'scoped', routeType, secretType, extensionType];
   dumpSections.set('scoped', scopedRoutes);
-  return [bootstrap, ...order.flatMap((typeUrl) => dumpSections.get(typeUrl) ?? [])];
+  return [bootstrap, ...sectionTypes.flatMap((typeUrl) => dumpSections.get(typeUrl) ?? [])];
 }
 
 export function dumpOfType(typeUrl: string, connection: ConnectionView, node: MeshNode): object {
@@ -168,7 +168,7 @@ export function dumpOfType(typeUrl: string, connection: ConnectionView, node: Me
   return asJson([sectionOf(typeUrl, section, connection, node)]);
 }
 
-function sectionOf(typeUrl: string, section: Section, { watches }: ConnectionView, node: MeshNode): Any {
+function sectionOf(typeUrl: string, section: DumpSection, { watches }: ConnectionView, node: MeshNode): Any {
   const watch = watches.find((candidate) => candidate.typeUrl === typeUrl);
   const lastUpdated = watch?.sentAt === undefined ? undefined : timestampFromMs(Date.parse(watch.sentAt));
   const resources = resourcesOf(typeUrl, node, watch?.names ?? []);
@@ -187,7 +187,7 @@ function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]):
     : generator.build(node.shape, node.context, node.permittedNames(typeUrl, names));
 }
 
-const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;
+const redactedSource = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;
 
 /** Certificates are not redacted. */
 export function redactKeys(packedMessage: Any): Any {
@@ -196,20 +196,20 @@ export function redactKeys(packedMessage: Any): Any {
   const { name, type } = secret;
   if (type.case === 'validationContext') return packedMessage;
   if (type.case === 'tlsCertificate' && type.value.certificateChain !== undefined) {
-    const value = { certificateChain: type.value.certificateChain, privateKey: redacted };
+    const value = { certificateChain: type.value.certificateChain, privateKey: redactedSource };
     return anyPack(SecretSchema, create(SecretSchema, { name, type: { case: 'tlsCertificate', value } }));
   }
   return anyPack(
     SecretSchema,
-    create(SecretSchema, { name, type: { case: 'genericSecret', value: { secret: redacted } } }),
+    create(SecretSchema, { name, type: { case: 'genericSecret', value: { secret: redactedSource } } }),
   );
 }
 
 export function redactPullSecret(packedMessage: Any): Any {
   const extension = anyUnpack(packedMessage, TypedExtensionConfigSchema);
-  const typed = extension?.typedConfig;
+  const typedConfig = extension?.typedConfig;
   for (const schema of [HttpWasmSchema, NetworkWasmSchema]) {
-    const wasm = typed && anyUnpack(typed, schema);
+    const wasm = typedConfig && anyUnpack(typedConfig, schema);
     const vm = wasm?.config?.vm;
     const variables = vm?.case === 'vmConfig' ? vm.value.environmentVariables?.keyValues : undefined;
     if (extension === undefined || wasm === undefined || !variables?.[pullSecretVariable]) continue;

@@ -1,4 +1,4 @@
-import { type DebuggerAccess, whyForeign } from '../../../runtime/trace/debugger-access.ts';
+import { type DebuggerAccess, foreignCallerReason } from '../../../runtime/trace/debugger-access.ts';
 import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { type DebugPage, type PageCaller, tokenRequired } from './debug-page.ts';
 
@@ -22,7 +22,7 @@ export async function permissionOf(
   access: DebugAccess,
   request: HttpRequest,
 ): Promise<{ readonly permission: DebugPermission; readonly caller: PageCaller } | { readonly refusal: HttpReply }> {
-  const foreignReason = whyForeign(request);
+  const foreignReason = foreignCallerReason(request);
   if (foreignReason === undefined && access.token.hasToken(request)) return { permission: {}, caller: 'operator' };
   if (foreignReason === undefined && !access.localNeedsToken) return { permission: {}, caller: 'local user' };
   const namespace = await access.namespaceOf?.(request);
@@ -44,7 +44,7 @@ export function permissionOfNamespace(access: DebugAccess, namespace: string): D
 }
 
 /** `undefined` if the caller may access the page. */
-export function pageRefusal(page: DebugPage, { onlyNamespace }: DebugPermission): HttpReply | undefined {
+export function pageRejectionOf(page: DebugPage, { onlyNamespace }: DebugPermission): HttpReply | undefined {
   if (onlyNamespace === undefined || page.allowsOtherNamespaces === true) return undefined;
   return { status: 403, body: `forbidden: workloads of namespace ${onlyNamespace} may not see /debug/${page.path}\n` };
 }

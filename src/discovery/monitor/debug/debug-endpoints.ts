@@ -4,7 +4,7 @@ import { certificatePages } from './certificate-pages.ts';
 import { changePages } from './change-pages.ts';
 import { configSourcePages } from './config-source-pages.ts';
 import { consulPages } from './consul-page.ts';
-import { type DebugAccess, type DebugPermission, pageRefusal, permissionOf } from './debug-access.ts';
+import { type DebugAccess, type DebugPermission, pageRejectionOf, permissionOf } from './debug-access.ts';
 import { type DebugPage, type DebugSources, okReply, type PageRequest, tokenRequired } from './debug-page.ts';
 import { meshPages } from './mesh-pages.ts';
 import { proxyConfigPages } from './proxy-config-pages.ts';
@@ -38,9 +38,9 @@ export async function respondToDebugRequest(
   const { path } = request;
   const isRegistration = path === registrationPath;
   if (!isRegistration && path !== '/debug' && !path.startsWith('/debug/')) return undefined;
-  const permitted = await permissionOf(access, request);
-  if ('refusal' in permitted) return permitted.refusal;
-  const { permission } = permitted;
+  const permissionResult = await permissionOf(access, request);
+  if ('refusal' in permissionResult) return permissionResult.refusal;
+  const { permission } = permissionResult;
   if (isRegistration) {
     return permission.onlyNamespace === undefined
       ? registration(sources.state)
@@ -51,7 +51,7 @@ export async function respondToDebugRequest(
   const { query, headers, method } = request;
   return await respondWithPage(sources, permission, name, {
     ...{ query, headers, method },
-    caller: permitted.caller,
+    caller: permissionResult.caller,
   });
 }
 
@@ -65,8 +65,8 @@ export async function respondWithPage(
   const page = debugPages.find(({ path }) => path === name);
   if (page === undefined) return undefined;
   return (
-    pageRefusal(page, permission) ??
-    changeRefusal(page, request) ??
+    pageRejectionOf(page, permission) ??
+    changeRejectionOf(page, request) ??
     (await page.respond(sources, { ...request, ...permission }))
   );
 }
@@ -75,7 +75,7 @@ export async function respondWithPage(
  * Rejects changes by GET, because any link or image in a browser can send one, and changes without the token, because every local user can connect to
  * loopback.
  */
-function changeRefusal(
+function changeRejectionOf(
   { changes }: DebugPage,
   { query, method, caller }: Pick<PageRequest, 'query' | 'method' | 'caller'>,
 ): HttpReply | undefined {

@@ -16,7 +16,7 @@ export interface DebugSources {
   readonly resources: MeshResources;
   readonly cache: EncodedCache;
   readonly history: ChangeHistory;
-  readonly certificateSources: (max: number) => Omit<CertificateSources, 'secrets'>;
+  readonly certificateSources: (maxCertificates: number) => Omit<CertificateSources, 'secrets'>;
   readonly connections: () => readonly ConnectionView[];
   /**
    * Closes the stream, so that the proxy reconnects.
@@ -79,7 +79,7 @@ export interface DebugPage {
 }
 
 /** Text that Istio sends and tools match. */
-const notConnected = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n';
+const notConnectedText = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n';
 const usage = 'You must provide a proxyID in the query string: ?proxyID=NODE_ID (/debug/adsz lists them)\n';
 
 export function okReply(body: object): HttpReply {
@@ -110,7 +110,7 @@ export function withProxy(
   if (proxyId === '') return { status: 400, body: usage };
   const connection = connections().find((candidate) => matchesProxyId(candidate, proxyId));
   const node = connection && resources.nodesOf(connection.node)[0];
-  if (connection === undefined || node === undefined) return { status: 404, body: notConnected };
+  if (connection === undefined || node === undefined) return { status: 404, body: notConnectedText };
   if (onlyNamespace !== undefined && node.proxy.configNamespace !== onlyNamespace) {
     return textReply(`forbidden: proxy ${proxyId} is not in namespace ${onlyNamespace}`, 403);
   }

@@ -1,10 +1,10 @@
 import type { Config } from '../../../model/config/config.ts';
-import { standInText } from '../../../model/config/refused.ts';
-import { kinds, writtenKind } from '../../../model/kinds/index.ts';
+import { placeholderText } from '../../../model/config/refused.ts';
+import { kinds, originalKindName } from '../../../model/kinds/index.ts';
 import type { Kind } from '../../../model/kinds/kind.ts';
 import { ownValue } from '../../../runtime/json-object.ts';
 
-const redacted = '[redacted]';
+const redactedText = '[redacted]';
 /** Annotation that contains a copy of the object, including Secret data. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
@@ -23,7 +23,7 @@ export function asKubernetesObject(config: Config, rootNamespace?: string): obje
   const body = bodyOf(config);
   return {
     apiVersion,
-    kind: writtenKind(kind),
+    kind: originalKindName(kind),
     metadata,
     ...body,
     ...(status !== undefined && { status }),
@@ -43,7 +43,7 @@ function redactValues(body: Readonly<Record<string, unknown>>): object {
   const fields = Object.entries(body).map(([field, value]) => {
     if (field === 'type' || field === 'immutable') return [field, value];
     const names = value instanceof Map ? [...value.keys()] : Object.keys((value ?? {}) as object);
-    return [field, Object.fromEntries(names.map((name) => [name, redacted]))];
+    return [field, Object.fromEntries(names.map((name) => [name, redactedText]))];
   });
   return Object.fromEntries(fields);
 }
@@ -51,6 +51,8 @@ function redactValues(body: Readonly<Record<string, unknown>>): object {
 function annotationsOf(config: Config, rootNamespace: string | undefined): Readonly<Record<string, string>> {
   const { kind, annotations } = config;
   // The object is a placeholder for another one.
-  if (config.standsFor !== undefined) return { 'chartpilot/stands-for': standInText(config, rootNamespace) };
-  return kind === 'Secret' && lastApplied in annotations ? { ...annotations, [lastApplied]: redacted } : annotations;
+  if (config.standsFor !== undefined) return { 'chartpilot/stands-for': placeholderText(config, rootNamespace) };
+  return kind === 'Secret' && lastApplied in annotations
+    ? { ...annotations, [lastApplied]: redactedText }
+    : annotations;
 }

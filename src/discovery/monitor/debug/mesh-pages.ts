@@ -80,15 +80,15 @@ function clusters({ state, clusterId, secretOfCluster = () => '', unreachableClu
 
 /** Formats lines such as `host|port namespace address:port …`. */
 function briefEndpoints({ state }: DebugSources): string {
-  const lines: string[] = [];
+  const outputLines: string[] = [];
   for (const [host, entriesByNamespace] of state.registry.endpoints) {
     for (const [namespace, list] of entriesByNamespace) {
       for (const [port, endpoints] of Map.groupBy(list, ({ servicePortName }) => servicePortName)) {
-        lines.push(
+        outputLines.push(
           `${host}|${port} ${namespace} ${endpoints.map(({ address, port: endpointPort }) => `${address}:${endpointPort}`).join(' ')}`,
         );
       }
     }
   }
-  return lines.sort().join('\n');
+  return outputLines.sort().join('\n');
 }

@@ -28,14 +28,14 @@ export const proxyConfigPages: readonly DebugPage[] = [
     path: 'edsz',
     description: 'endpoints sent to a proxy; ?proxyID=ID',
     allowsOtherNamespaces: true,
-    respond: oneType(endpointType),
+    respond: respondWithType(endpointType),
   },
   {
     path: 'ecdsz',
     description: 'extensions sent to a proxy; ?proxyID=ID',
-    respond: oneType(extensionType),
+    respond: respondWithType(extensionType),
   },
-  { path: 'cdsz', description: 'clusters sent to a proxy; ?proxyID=ID', respond: oneType(clusterType) },
+  { path: 'cdsz', description: 'clusters sent to a proxy; ?proxyID=ID', respond: respondWithType(clusterType) },
   {
     path: 'ndsz',
     description: 'DNS name table sent to a proxy; ?proxyID=ID',
@@ -73,7 +73,7 @@ export const proxyConfigPages: readonly DebugPage[] = [
   },
 ];
 
-function oneType(typeUrl: string): DebugPage['respond'] {
+function respondWithType(typeUrl: string): DebugPage['respond'] {
   return (sources, request) =>
     withProxy(sources, request, async (connection, node) => {
       const { dumpOfType } = await import('./config-dump.ts');
@@ -118,8 +118,8 @@ function nameOf({ namespace, hostname }: { readonly namespace: string; readonly 
 }
 
 function policies({ state }: DebugSources, { proxy, shape, context }: MeshNode, ...lists: PolicyList[]): HttpReply {
-  const inForce = context.policiesFor(shape);
-  const appliedConfigs = lists.flatMap((list): readonly Config[] => inForce[list]);
+  const appliedPolicies = context.policiesFor(shape);
+  const appliedConfigs = lists.flatMap((list): readonly Config[] => appliedPolicies[list]);
   const { rootNamespace } = state.mesh;
   const policies = appliedConfigs.map((config) => asKubernetesObject(config, rootNamespace));
   return okReply({ proxy: proxy.id, rootNamespace, policies });

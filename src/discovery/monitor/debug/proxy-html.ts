@@ -20,9 +20,9 @@ ${body}
 function overview(proxies: readonly ProxyDescription[]): string {
   if (proxies.length === 0) return '<p>No proxy is connected.</p>';
   const types = [...new Set(proxies.flatMap((proxy) => proxy.types.map(({ type }) => type)))].sort(compareState);
-  const heads = ['proxy', 'namespace', 'protocol', 'connected', ...types.map(shortName), 'buffered bytes'];
+  const columnNames = ['proxy', 'namespace', 'protocol', 'connected', ...types.map(shortName), 'buffered bytes'];
   return `<p>${summary(proxies)}</p>
-<table><thead><tr>${heads.map(head).join('')}</tr></thead>
+<table><thead><tr>${columnNames.map(headerCell).join('')}</tr></thead>
 <tbody>${proxies.map((proxy) => overviewRow(proxy, types)).join('\n')}</tbody></table>`;
 }
 
@@ -53,10 +53,10 @@ function detail(proxy: ProxyDescription): string {
     ['push context', markupText(proxy.context)],
     ['send buffer', `${waitingCell(proxy)} bytes`],
   ];
-  const heads = ['type', 'state', 'watches', 'resources', 'sent', 'acknowledged', 'pending'];
+  const columnNames = ['type', 'state', 'watches', 'resources', 'sent', 'acknowledged', 'pending'];
   return `<section><h1>${markupText(proxy.proxy)} ${badge(proxy.worst)}</h1>
 <dl>${facts.map(([name, value]) => `<dt>${name}</dt><dd>${value}</dd>`).join('')}</dl>
-<table><thead><tr>${heads.map(head).join('')}</tr></thead>
+<table><thead><tr>${columnNames.map(headerCell).join('')}</tr></thead>
 <tbody>${[...proxy.types]
     .sort((a, b) => compareState(a.type, b.type))
     .map(detailRow)
@@ -64,7 +64,7 @@ function detail(proxy: ProxyDescription): string {
 <p>${links(proxy)}</p></section>`;
 }
 
-function head(name: string): string {
+function headerCell(name: string): string {
   return `<th${['resources', 'buffered bytes'].includes(name) ? ' class="number"' : ''}>${markupText(name)}</th>`;
 }
 
@@ -86,8 +86,8 @@ function detailRow(type: TypeDescription): string {
 }
 
 function waitLines({ waits = [], moreWaits = 0 }: TypeDescription): readonly string[] {
-  const lines = waits.map(({ kind, name, why }) => `${kind}: <code>${markupText(name)}</code>: ${markupText(why)}`);
-  return moreWaits === 0 ? lines : [...lines, `${moreWaits} more: add &amp;allWaits to the address`];
+  const waitTexts = waits.map(({ kind, name, why }) => `${kind}: <code>${markupText(name)}</code>: ${markupText(why)}`);
+  return moreWaits === 0 ? waitTexts : [...waitTexts, `${moreWaits} more: add &amp;allWaits to the address`];
 }
 
 function links({ connectionId }: ProxyDescription): string {
@@ -130,7 +130,7 @@ function time(iso: string): string {
 }
 
 /** Types in the order in which Envoy applies them. Other types come last. */
-const order = ['Cluster', 'ClusterLoadAssignment', 'Listener', 'RouteConfiguration'];
+const typeOrder = ['Cluster', 'ClusterLoadAssignment', 'Listener', 'RouteConfiguration'];
 const shortNames: Readonly<Record<string, string>> = {
   Cluster: 'clusters',
   ClusterLoadAssignment: 'endpoints',
@@ -148,7 +148,8 @@ function shortName(type: string): string {
 }
 
 function compareState(a: string, b: string): number {
-  const rank = (type: string): number => (order.indexOf(messageName(type)) + order.length + 1) % (order.length + 1);
+  const rank = (type: string): number =>
+    (typeOrder.indexOf(messageName(type)) + typeOrder.length + 1) % (typeOrder.length + 1);
   return rank(a) - rank(b) || (a < b ? -1 : 1);
 }
 

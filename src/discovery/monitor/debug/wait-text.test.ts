@@ -3,12 +3,12 @@ import { clusterType, listenerType, routeType } from '../../../../machines/disco
 import { pendingResources, pendingText } from '../../explain/pending.ts';
 import type { MeshResources } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
-import type { KeptWait, RolloutWait, WarmingWait } from '../../xds/rollout/rollout-waits.ts';
+import type { RetentionWait, RolloutWait, WarmingWait } from '../../xds/rollout/rollout-waits.ts';
 import { describeProxies, type ProxyDescription } from './proxy-description.ts';
 import { proxiesPage } from './proxy-html.ts';
 import { describeWait } from './wait-text.ts';
 
-const keptWait = (fields: Partial<KeptWait>): KeptWait => ({
+const keptWait = (fields: Partial<RetentionWait>): RetentionWait => ({
   ...{ kind: 'kept', name: 'a', state: 'named', unacknowledged: [], drains: false, maxMs: undefined },
   ...fields,
 });

@@ -3,8 +3,8 @@
 import { anyCluster } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import type {
   KeptConfigurationWait,
-  KeptWait,
   NamingResource,
+  RetentionWait,
   RolloutWait,
   WarmingWait,
 } from '../../xds/rollout/rollout-waits.ts';
@@ -49,7 +49,7 @@ const retainedConfigurationText =
   'no configured listener uses it, kept until the proxy unsubscribes from it: ' +
   'the proxy has not replaced the listener that uses it, or drains its connections';
 
-function isConfiguration(wait: KeptWait | KeptConfigurationWait): wait is KeptConfigurationWait {
+function isConfiguration(wait: RetentionWait | KeptConfigurationWait): wait is KeptConfigurationWait {
   return wait.state === 'subscribed';
 }
 
@@ -62,7 +62,7 @@ function warmingReason({ state, needs }: WarmingWait): string {
   return 'usable when the proxy acknowledges clusters: it resolves names, checks health or fetches endpoints or certificates';
 }
 
-function retentionReason({ state, namedBy, unacknowledged, drains, maxMs = 0 }: KeptWait): string {
+function retentionReason({ state, namedBy, unacknowledged, drains, maxMs = 0 }: RetentionWait): string {
   const removalText = `removed in at most ${seconds(maxMs)}`;
   switch (state) {
     case 'named':

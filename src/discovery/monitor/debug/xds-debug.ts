@@ -9,14 +9,14 @@ import { NodeSchema } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { ClientConfigSchema, ConfigStatus } from '../../../gen/envoy/service/status/v3/csds_pb.ts';
 import { singleWorkloadOf } from '../../../identity/spiffe-id.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../../networking/index.ts';
-import { withCode } from '../../../runtime/errors.ts';
+import { appendCode } from '../../../runtime/errors.ts';
 import { urlOf } from '../../../runtime/fences/http-fence.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
 import type { OneShotRequest, OneShotResponse } from '../../xds/one-shot.ts';
 import { encodeValue } from '../../xds/responses/encoding.ts';
-import { type DebugAccess, type DebugPermission, pageRefusal, permissionOfNamespace } from './debug-access.ts';
+import { type DebugAccess, type DebugPermission, pageRejectionOf, permissionOfNamespace } from './debug-access.ts';
 import { debugPages, respondWithPage } from './debug-endpoints.ts';
 import { type DebugSources, withProxy } from './debug-page.ts';
 import { jsonText } from './json-text.ts';
@@ -70,12 +70,12 @@ export class XdsDebug {
     if (handler === undefined) return undefined;
     const namespace = singleWorkloadOf(identities)?.namespace;
     if (namespace === undefined) {
-      const reason = withCode(`${typeUrl} requires an authenticated client`, 'CLIENT_UNAUTHENTICATED');
+      const reason = appendCode(`${typeUrl} requires an authenticated client`, 'CLIENT_UNAUTHENTICATED');
       return Promise.resolve({ code: 'UNAUTHENTICATED', reason });
     }
     return handler(names, permissionOfNamespace(this.#options.access, namespace)).then((respond) =>
       'error' in respond
-        ? { code: 'INVALID_ARGUMENT', reason: withCode(respond.error, 'DEBUG_REQUEST_INVALID') }
+        ? { code: 'INVALID_ARGUMENT', reason: appendCode(respond.error, 'DEBUG_REQUEST_INVALID') }
         : this.#encodeResources(respond.resources),
     );
   }
@@ -101,8 +101,8 @@ export class XdsDebug {
   /** All proxies if no name is given. */
   #syncStatus(names: readonly string[], permission: DebugPermission): DebugResult {
     const page = debugPages.find(({ path }) => path === 'syncz')!;
-    const refusal = pageRefusal(page, permission);
-    if (refusal !== undefined) return { error: String(refusal.body).trimEnd() };
+    const rejectionReply = pageRejectionOf(page, permission);
+    if (rejectionReply !== undefined) return { error: String(rejectionReply.body).trimEnd() };
     const { connections, resources } = this.#options.sources;
     const nodes = new Map([...resources.nodes].map((node) => [node.proxy.id, node]));
     const requestedNames = new Set(names);

@@ -10,7 +10,7 @@ import { findProxyWarnings, type ProxyWarning } from './proxy-warnings.ts';
 /** Limits memory, because one namespace can cause any number of warnings. */
 const maxWarnings = 2_000;
 
-export const findWarningsAcrossObjects: FindDiagnostics = function* (sources, note) {
+export const findWarningsAcrossObjects: FindDiagnostics = function* (sources, reportDiagnostic) {
   const { context, configs, translationProblems } = sources;
   let omittedCount = 0;
   let warningCount = 0;
@@ -18,7 +18,7 @@ export const findWarningsAcrossObjects: FindDiagnostics = function* (sources, no
     yield;
     if (warningCount < maxWarnings) {
       warningCount++;
-      noteProblem(problem, note);
+      reportProblem(problem, reportDiagnostic);
     } else omittedCount++;
   }
   const meshObjects = new ObjectsOfControlPlane(configs, context, sources.proxies);
@@ -27,20 +27,21 @@ export const findWarningsAcrossObjects: FindDiagnostics = function* (sources, no
       if (warning === undefined) yield;
       else if (warningCount < maxWarnings) {
         warningCount++;
-        noteWarning(warning, note);
+        reportWarning(warning, reportDiagnostic);
       } else omittedCount++;
     }
   }
-  if (omittedCount > 0) note('limit', `${omittedCount} more warnings are not listed, the limit is ${maxWarnings}`);
+  if (omittedCount > 0)
+    reportDiagnostic('limit', `${omittedCount} more warnings are not listed, the limit is ${maxWarnings}`);
 };
 
-function noteWarning(
+function reportWarning(
   { code, config, field, message, other, isOfReplica, isHidden }: ProxyWarning,
-  note: Parameters<FindDiagnostics>[1],
+  reportDiagnostic: Parameters<FindDiagnostics>[1],
 ): void {
   const key = keyOf(config);
   const otherPlace = other && placeOf(other);
-  note(
+  reportDiagnostic(
     `${key} ${code} ${field}`,
     `${field}: ${message}${otherPlace === undefined ? '' : `; see ${placeText(otherPlace)}`}`,
     {
@@ -57,11 +58,14 @@ export function translationProblemKey({ code, key, field = '' }: Problem): strin
 }
 
 /** Gateway API objects have their own status conditions. */
-function noteProblem(problem: Problem, note: Parameters<FindDiagnostics>[1]): void {
+function reportProblem(problem: Problem, reportDiagnostic: Parameters<FindDiagnostics>[1]): void {
   const { code, key, field = '', message } = problem;
   const object = key === undefined ? '' : configKeyText(key);
   const tableCode = code !== undefined && code in warningTable ? { code: code as WarningCode } : {};
-  note(translationProblemKey(problem), `${field}: ${message}`, { ...{ objects: [object], field }, ...tableCode });
+  reportDiagnostic(translationProblemKey(problem), `${field}: ${message}`, {
+    ...{ objects: [object], field },
+    ...tableCode,
+  });
 }
 
 function placeOf({ config, field }: ObjectLocation): { readonly object: string; readonly field?: string } {

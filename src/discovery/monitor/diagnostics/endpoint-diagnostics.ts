@@ -6,13 +6,13 @@ import { addressList, hostNameEndpoints, isMutualTlsTriedAt } from '../../../net
 import { replacedDefaultEndpoints } from '../../../networking/traffic/default-endpoint.ts';
 import type { FindDiagnostics, FinderInput, ServedProxy } from './find-diagnostics.ts';
 
-export const findHostNameEndpoints: FindDiagnostics = function* ({ context }, note) {
+export const findHostNameEndpoints: FindDiagnostics = function* ({ context }, reportDiagnostic) {
   for (const service of context.services) {
     yield;
     const names = hostNameEndpoints(service, context.endpointsOf(service.hostname, service.namespace));
     if (names.length === 0) continue;
     const { hostname, namespace } = service;
-    note(
+    reportDiagnostic(
       `${namespace}/${hostname}`,
       `endpoints with host names are not sent to proxies: ${addressList(names)}; use IP addresses, or resolution DNS in a ServiceEntry (service ${namespace}/${hostname})`,
       { objects: [configKeyText(service.origin)] },
@@ -21,7 +21,7 @@ export const findHostNameEndpoints: FindDiagnostics = function* ({ context }, no
 };
 
 /** Workloads in networks without a gateway. */
-export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context }, note) {
+export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context }, reportDiagnostic) {
   for (const { hostname, namespace, resolution, origin } of context.services) {
     yield;
     const remainingEndpoints = context
@@ -32,7 +32,7 @@ export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context
           (resolution !== 'ClientSideLB' || context.networkGateways.gatewaysTo(network, clusterId).length === 0),
       );
     if (remainingEndpoints.length === 0) continue;
-    note(
+    reportDiagnostic(
       `${namespace}/${hostname}`,
       `endpoints without an address are not sent to proxies: ${addressList(remainingEndpoints)}; they are reachable only through a gateway of their network, and only with resolution STATIC`,
       { objects: [configKeyText(origin)] },
@@ -40,13 +40,13 @@ export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context
   }
 };
 
-export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxies }, note) {
+export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxies }, reportDiagnostic) {
   for (const { proxy, shape, context } of proxies) {
     yield;
     const { sidecar } = context.sidecarScopeFor(shape);
     for (const { written, used } of replacedDefaultEndpoints(shape, context)) {
       const object = sidecar && configKeyText(sidecar);
-      note(
+      reportDiagnostic(
         `${proxy.id} ${written}`,
         `${used} is used instead of ${written}: workload ${proxy.id} has no address of the IP family of ${written}`,
         { proxy: proxy.id, ...(object !== undefined && { objects: [object] }) },
@@ -56,7 +56,10 @@ export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxie
 };
 
 /** Endpoints behind a gateway of another network, which clients without mutual TLS cannot reach. */
-export const findPlaintextAcrossNetworks: FindDiagnostics = function* ({ context, configs, proxies }, note) {
+export const findPlaintextAcrossNetworks: FindDiagnostics = function* (
+  { context, configs, proxies },
+  reportDiagnostic,
+) {
   if (context.networkGateways.allGateways.length === 0) return;
   const networks = yield* networksOf(proxies);
   if (networks.size === 0) return;
@@ -75,7 +78,7 @@ export const findPlaintextAcrossNetworks: FindDiagnostics = function* ({ context
           if (remoteEndpoints.length === 0 || isMutualTlsTriedAt({ service, rule, subset, port: number }, context))
             continue;
           const origin = rule ? rule.origins.map(configKeyText).join(', ') : 'no DestinationRule';
-          note(
+          reportDiagnostic(
             `outbound|${number}|${subset}|${hostname} ${client}`,
             `endpoints ${addressList(remoteEndpoints)} are not sent to clients of namespace ${client} in a different network: gateways of networks accept only mutual TLS, which these clients do not use (${origin})`,
             { objects: rule ? rule.origins.map(configKeyText) : [configKeyText(service.origin)] },

@@ -1,10 +1,10 @@
 /** Finds features that connected Envoys do not support in their version or build (docs/envoy-versions.md). */
 import { configKeyText } from '../../../model/config/config.ts';
 import { envoyVersionText, unsupportedEnvoyText, wasmUnsupportedReason } from '../../../model/node/envoy-build.ts';
-import { withheldWasm } from '../../../networking/patches/withheld-wasm.ts';
+import { withheldWasmKeys } from '../../../networking/patches/withheld-wasm.ts';
 import type { FindDiagnostics } from './find-diagnostics.ts';
 
-export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, note) {
+export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, reportDiagnostic) {
   const problemsByVersion = new Map<string, { readonly reason: string; readonly firstProxy: string; count: number }>();
   for (const { proxy } of proxies) {
     yield;
@@ -16,18 +16,18 @@ export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, no
     else versionEntry.count++;
   }
   for (const [version, { reason, firstProxy, count }] of problemsByVersion)
-    note(version, `${proxiesText(firstProxy, count)}: ${reason}`);
+    reportDiagnostic(version, `${proxiesText(firstProxy, count)}: ${reason}`);
 };
 
 /** Wasm code is withheld because Envoy would crash or reject it. */
-export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
+export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, reportDiagnostic) {
   const unsupportedByKey = new Map<
     string,
     { readonly reason: string; readonly firstProxy: string; readonly object: string; count: number }
   >();
   for (const { proxy, shape, context } of proxies) {
     yield;
-    for (const object of withheldWasm(shape, context)) {
+    for (const object of withheldWasmKeys(shape, context)) {
       const { kind, namespace, name } = object;
       const key = `${kind} ${namespace}/${name} ${envoyVersionText(proxy.envoy?.version)}`;
       const unsupportedEntry = unsupportedByKey.get(key);
@@ -42,7 +42,7 @@ export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
     }
   }
   for (const [key, { reason, firstProxy, object, count }] of unsupportedByKey) {
-    note(
+    reportDiagnostic(
       key,
       `its code is not sent to ${proxiesText(firstProxy, count)}, where its failure policy applies: ${reason}`,
       {
@@ -52,6 +52,6 @@ export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
   }
 };
 
-function proxiesText(first: string, count: number): string {
-  return count === 1 ? first : `${count} proxies, such as ${first}`;
+function proxiesText(firstProxy: string, count: number): string {
+  return count === 1 ? firstProxy : `${count} proxies, such as ${firstProxy}`;
 }

@@ -42,7 +42,7 @@ export interface DiagnosticSubject {
 export type NoteDiagnostic = (key: string, message: string, subject?: DiagnosticSubject) => void;
 
 /** Yields after each item, so that the caller can pause. */
-export type FindDiagnostics = (sources: FinderInput, note: NoteDiagnostic) => Iterable<void>;
+export type FindDiagnostics = (sources: FinderInput, reportDiagnostic: NoteDiagnostic) => Iterable<void>;
 
 export const policyKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
 

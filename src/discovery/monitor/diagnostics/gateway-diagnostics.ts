@@ -16,66 +16,67 @@ import type { FindDiagnostics, FinderInput, NoteDiagnostic } from './find-diagno
 import { filterRouters, unservedCredentials } from './unserved-credentials.ts';
 
 /** Includes gateways of which only selectors are known, because their proxies may be connected to other replicas. */
-export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejectionMessages', note);
+export const findRejectedServers: FindDiagnostics = (sources, reportDiagnostic) =>
+  findInMergedServers(sources, 'rejectionMessages', reportDiagnostic);
 
-export const findOverlappingServers: FindDiagnostics = (sources, note) =>
-  findInMerged(sources, 'overlapMessages', note);
+export const findOverlappingServers: FindDiagnostics = (sources, reportDiagnostic) =>
+  findInMergedServers(sources, 'overlapMessages', reportDiagnostic);
 
-function* findInMerged(
+function* findInMergedServers(
   { proxies, configs, context }: FinderInput,
   list: 'rejectionMessages' | 'overlapMessages',
-  note: NoteDiagnostic,
+  reportDiagnostic: NoteDiagnostic,
 ): Iterable<void> {
-  const noteAll = function* (shape: ProxyShape, push: PushContext, proxy?: string): Iterable<void> {
+  const reportAll = function* (shape: ProxyShape, push: PushContext, proxy?: string): Iterable<void> {
     for (const text of mergeGateways(shape, push)[list]) {
       const colon = text.indexOf(': ');
       const objects = [text.slice(0, text.indexOf(' '))];
-      note(text.slice(0, colon), text.slice(colon + 2), { ...(proxy !== undefined && { proxy }), objects });
+      reportDiagnostic(text.slice(0, colon), text.slice(colon + 2), { ...(proxy !== undefined && { proxy }), objects });
       yield;
     }
   };
   for (const { proxy, shape, context: servedContext } of filterRouters(proxies)) {
     yield;
-    yield* noteAll(shape, servedContext, proxy.id);
+    yield* reportAll(shape, servedContext, proxy.id);
   }
   for (const shape of selectorShapes(configs.Gateway, context)) {
     yield;
-    if (shape !== undefined) yield* noteAll(shape, context);
+    if (shape !== undefined) yield* reportAll(shape, context);
   }
 }
 
 /** Missing objects are also reported as CREDENTIAL_NOT_FOUND. */
-export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, note) {
-  for (const unserved of unservedCredentials(proxies)) {
+export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, reportDiagnostic) {
+  for (const unservedCredential of unservedCredentials(proxies)) {
     yield;
-    if (unserved === undefined) continue;
-    const { name, cause, text, namespace, proxy, users } = unserved;
+    if (unservedCredential === undefined) continue;
+    const { name, cause, text, namespace, proxy, users } = unservedCredential;
     const reportedUsers =
       cause === 'absent' ? [] : users.filter(({ isVisibleToAuthor }) => isVisibleToAuthor || cause !== 'content');
     const objects = [...new Set(reportedUsers.map(({ gateway }) => configKeyText(gateway)))];
-    note(`${namespace} ${name}`, `${name}: ${text}`, { proxy, objects });
+    reportDiagnostic(`${namespace} ${name}`, `${name}: ${text}`, { proxy, objects });
   }
 };
 
 /** HTTPS servers without HTTP/3 although PILOT_ENABLE_QUIC_LISTENERS is set. */
-export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, note) {
+export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, reportDiagnostic) {
   for (const { proxy, shape, context } of filterRouters(proxies)) {
     for (const mergedServer of mergeGateways(shape, context).ports.flatMap(({ servers }) => servers)) {
       yield;
       const reason = http3Offer(mergedServer, shape, context)?.reason;
       const { name, number } = mergedServer.server.port;
       const key = `${configKeyText(mergedServer.gateway)} server ${name || number}`;
-      if (reason !== undefined) note(key, `HTTP/3 is disabled: ${reason}`, { proxy: proxy.id });
+      if (reason !== undefined) reportDiagnostic(key, `HTTP/3 is disabled: ${reason}`, { proxy: proxy.id });
     }
   }
 };
 
-export const findRevocationListProblems: FindDiagnostics = function* ({ configs, context }, note) {
-  const now = new Date();
+export const findRevocationListProblems: FindDiagnostics = function* ({ configs, context }, reportDiagnostic) {
+  const currentDate = new Date();
   const warnings = new Map<string, string>();
   for (const { config, lists } of context.credentials.withRevocationLists()) {
     yield;
-    const listProblems = listWarnings(lists, now, crlKeyOf(config.spec));
+    const listProblems = listWarnings(lists, currentDate, crlKeyOf(config.spec));
     if (listProblems.length > 0) warnings.set(`${config.namespace}/${config.name}`, listProblems.join('; '));
   }
   if (warnings.size === 0) return;
@@ -89,7 +90,8 @@ export const findRevocationListProblems: FindDiagnostics = function* ({ configs,
       users.set(secret, gateways);
     }
   }
-  for (const [secret, message] of warnings) note(`Secret/${secret}`, message, { objects: users.get(secret) ?? [] });
+  for (const [secret, message] of warnings)
+    reportDiagnostic(`Secret/${secret}`, message, { objects: users.get(secret) ?? [] });
 };
 
 /** Secrets (`namespace/name`) that may contain CAs for clients. */
@@ -105,10 +107,10 @@ function rootSecretsOf({ namespace, spec }: Config<Gateway>): readonly string[] 
   return [...new Set(secrets)];
 }
 
-export const findBackendTlsProblems: FindDiagnostics = function* ({ configs, context }, note) {
+export const findBackendTlsProblems: FindDiagnostics = function* ({ configs, context }, reportDiagnostic) {
   if (configs.BackendTLSPolicy.length === 0) return;
   for (const report of backendTlsReports(configs.BackendTLSPolicy, context.credentials)) {
     yield;
-    if (report !== undefined) note(configKeyText(report.policy), report.message);
+    if (report !== undefined) reportDiagnostic(configKeyText(report.policy), report.message);
   }
 };

@@ -4,7 +4,7 @@ import { hasNoProvider } from '../../../networking/index.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import type { ObjectWarning } from '../../distribution/object-warnings.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
-import { Slices } from '../../xds/turns/slices.ts';
+import { SliceScheduler } from '../../xds/turns/slices.ts';
 import { translationProblemKey } from './config-warnings.ts';
 import type { ServedProxy } from './find-diagnostics.ts';
 import { type PatchCount, patchCounts } from './patch-status.ts';
@@ -62,7 +62,7 @@ export class MeshDiagnostics {
   #nextStartAt = 0;
   #scannedState: { readonly context: unknown; readonly objects: unknown } | undefined;
   #scan: Iterator<void, MeshFindings> | undefined;
-  readonly #slices = new Slices(() => this.#runSlice());
+  readonly #slices = new SliceScheduler(() => this.#runSlice());
   #endedPromise = Promise.withResolvers<void>();
   #failure: { readonly error: unknown } | undefined;
 
@@ -143,11 +143,11 @@ export class MeshDiagnostics {
     } finally {
       this.#spentMs += performance.now() - startedAt;
     }
-    this.#end();
+    this.#endScan();
     return false;
   }
 
-  #end(): void {
+  #endScan(): void {
     this.#scan = undefined;
     this.#nextStartAt = performance.now() + Math.min(maxPauseMs, pauseFactor * this.#spentMs);
     const shouldRepeat = this.#phase.state === 'looking' && this.#phase.isRescanNeeded;

@@ -37,11 +37,11 @@ export function* findProxyWarnings(sources: ProxySources): Generator<ProxyWarnin
 
 /** Reports only objects that the gateway may access. */
 function* absentCredentials({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
-  for (const unserved of unservedCredentials(proxies)) {
+  for (const unservedCredential of unservedCredentials(proxies)) {
     yield undefined;
-    if (unserved?.cause !== 'absent') continue;
-    const credentialName = parseCredentialName(unserved.name, unserved.namespace)!;
-    for (const { gateway, index, field, isVisibleToAuthor } of unserved.users) {
+    if (unservedCredential?.cause !== 'absent') continue;
+    const credentialName = parseCredentialName(unservedCredential.name, unservedCredential.namespace)!;
+    for (const { gateway, index, field, isVisibleToAuthor } of unservedCredential.users) {
       const credentialLocation = locateCredential(gateway, index, field, configs);
       if (credentialLocation === undefined) continue;
       yield {
@@ -69,14 +69,15 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
   }
   if (waitingPatches.size === 0) return;
   const counts = new Map<EnvoyPatch, number>();
-  const appliedBySet = new Map<unknown, ReadonlySet<EnvoyPatch>>();
+  const appliedPatchesBySet = new Map<unknown, ReadonlySet<EnvoyPatch>>();
   for (const servedProxy of proxies) {
     yield undefined;
     const set = patchSetOf(servedProxy.shape, servedProxy.context);
     if (set === undefined) continue;
     const appliedPatches =
-      appliedBySet.get(set) ?? new Set(writtenPatches(set).filter((writtenPatch) => waitingPatches.has(writtenPatch)));
-    appliedBySet.set(set, appliedPatches);
+      appliedPatchesBySet.get(set) ??
+      new Set(writtenPatches(set).filter((writtenPatch) => waitingPatches.has(writtenPatch)));
+    appliedPatchesBySet.set(set, appliedPatches);
     for (const patch of appliedPatches) counts.set(patch, (counts.get(patch) ?? 0) + 1);
     // Responses to the latest change are not generated yet.
     if (servedProxy.context !== context) for (const patch of appliedPatches) waitingPatches.delete(patch);

@@ -1,7 +1,7 @@
 /** Diagnostics are computed object by object, so that the caller can pause. */
 
 import { configKeyText } from '../../../model/config/config.ts';
-import { standInText } from '../../../model/config/refused.ts';
+import { placeholderText } from '../../../model/config/refused.ts';
 import { crossNamespaceReach } from '../../../model/isolation/cross-namespace-reach.ts';
 import { closedKinds } from '../../../model/kinds/closed.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
@@ -11,7 +11,7 @@ import { selectKeySources } from '../../jwks/key-sources.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import { addressConflicts, conflictText } from '../../references/routes/address-conflicts.ts';
 import { sharedHosts } from '../../references/routes/shared-hosts.ts';
-import { sliceMs } from '../../xds/turns/slices.ts';
+import { maxSliceMs } from '../../xds/turns/slices.ts';
 import { findWarningsAcrossObjects } from './config-warnings.ts';
 import {
   findEndpointsWithoutAddress,
@@ -47,17 +47,18 @@ export interface Diagnostic extends DiagnosticSubject {
 }
 
 const finders: Readonly<Record<string, FindDiagnostics>> = {
-  pilot_eds_no_instances: function* ({ context }, note) {
-    yield* noteWithoutEndpoints(context, ['ClientSideLB'], note);
+  pilot_eds_no_instances: function* ({ context }, reportDiagnostic) {
+    yield* reportWithoutEndpoints(context, ['ClientSideLB'], reportDiagnostic);
   },
-  pilot_dns_cluster_without_endpoints: function* ({ context }, note) {
-    yield* noteWithoutEndpoints(context, ['DNSLB', 'DNSRoundRobinLB'], note);
+  pilot_dns_cluster_without_endpoints: function* ({ context }, reportDiagnostic) {
+    yield* reportWithoutEndpoints(context, ['DNSLB', 'DNSRoundRobinLB'], reportDiagnostic);
   },
-  pilot_endpoint_not_ready: function* ({ context }, note) {
+  pilot_endpoint_not_ready: function* ({ context }, reportDiagnostic) {
     for (const { hostname, namespace } of context.services) {
       yield;
       for (const { address, port, health } of context.endpointsOf(hostname, namespace)) {
-        if (health === 'unhealthy') note(`${address}:${port}`, `endpoint of ${namespace}/${hostname} is not ready`);
+        if (health === 'unhealthy')
+          reportDiagnostic(`${address}:${port}`, `endpoint of ${namespace}/${hostname} is not ready`);
       }
     }
   },
@@ -65,10 +66,11 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_endpoints_without_address: findEndpointsWithoutAddress,
   pilot_default_endpoints_replaced: findReplacedDefaultEndpoints,
   pilot_plaintext_across_networks: findPlaintextAcrossNetworks,
-  pilot_no_ip: function* ({ proxies }, note) {
+  pilot_no_ip: function* ({ proxies }, reportDiagnostic) {
     for (const { proxy } of proxies) {
       yield;
-      if (proxy.ipAddresses.length === 0) note(proxy.id, 'the proxy has no IP address', { proxy: proxy.id });
+      if (proxy.ipAddresses.length === 0)
+        reportDiagnostic(proxy.id, 'the proxy has no IP address', { proxy: proxy.id });
     }
   },
   pilot_gateway_servers_rejected: findRejectedServers,
@@ -80,74 +82,78 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_unsupported_envoys: findUnsupportedEnvoys,
   pilot_wasm_withheld: findWithheldWasm,
   pilot_policies_without_workload: findUnappliedPolicies,
-  pilot_jwks_sources_rejected: function* ({ configs }, note) {
+  pilot_jwks_sources_rejected: function* ({ configs }, reportDiagnostic) {
     const { rejectionReasons } = yield* selectKeySources(configs.RequestAuthentication);
-    for (const [object, reason] of rejectionReasons) note(object, reason, { objects: [object] });
+    for (const [object, reason] of rejectionReasons) reportDiagnostic(object, reason, { objects: [object] });
   },
-  pilot_refused_restrictions: function* ({ configs, context }, note) {
+  pilot_refused_restrictions: function* ({ configs, context }, reportDiagnostic) {
     for (const kind of closedKinds) {
       for (const config of configs[kind]) {
         yield;
         if (config.standsFor !== undefined)
-          note(config.standsFor.objectName, standInText(config, context.mesh.rootNamespace));
+          reportDiagnostic(config.standsFor.objectName, placeholderText(config, context.mesh.rootNamespace));
       }
     }
   },
-  pilot_cross_namespace_objects: function* ({ configs, context: { mesh, features, domain } }, note) {
-    for (const reach of crossNamespaceReach(configs, {
+  pilot_cross_namespace_objects: function* ({ configs, context: { mesh, features, domain } }, reportDiagnostic) {
+    for (const reachWarning of crossNamespaceReach(configs, {
       mesh,
       scopesGateways: features.gatewaysOfOwnNamespace,
       domain,
     })) {
-      if (reach === undefined) yield;
-      else note(`${configKeyText(reach.config)} ${reach.code} ${reach.field}`, reach.message);
+      if (reachWarning === undefined) yield;
+      else
+        reportDiagnostic(
+          `${configKeyText(reachWarning.config)} ${reachWarning.code} ${reachWarning.field}`,
+          reachWarning.message,
+        );
     }
   },
-  pilot_unreadable_config_files: function* ({ unreadable }, note) {
+  pilot_unreadable_config_files: function* ({ unreadable }, reportDiagnostic) {
     for (const [file, reason] of unreadable) {
       yield;
-      note(file, `has rejected objects of unknown kind or name: ${reason}`);
+      reportDiagnostic(file, `has rejected objects of unknown kind or name: ${reason}`);
     }
   },
   pilot_config_warnings: findWarningsAcrossObjects,
   pilot_vservice_dup_domain: findSharedDomains,
   pilot_destrule_subsets: findSharedSubsets,
   pilot_destrule_subsets_beyond_limit: findSubsetsBeyondLimit,
-  pilot_duplicate_envoy_clusters: function* ({ context }, note) {
+  pilot_duplicate_envoy_clusters: function* ({ context }, reportDiagnostic) {
     const origins = new Map<string, string>();
     for (const { hostname, namespace, ports, origin } of context.services) {
       yield;
       for (const { number } of ports) {
         const cluster = `outbound|${number}||${hostname}`;
         const originName = `${origin.kind} ${origin.namespace}/${origin.name}`;
-        const first = origins.get(`${namespace} ${cluster}`);
-        if (first === undefined) origins.set(`${namespace} ${cluster}`, originName);
-        else if (first !== originName)
-          note(cluster, `${first} and ${originName} have this cluster: the older one applies`, {
+        const firstOrigin = origins.get(`${namespace} ${cluster}`);
+        if (firstOrigin === undefined) origins.set(`${namespace} ${cluster}`, originName);
+        else if (firstOrigin !== originName)
+          reportDiagnostic(cluster, `${firstOrigin} and ${originName} have this cluster: the older one applies`, {
             objects: [configKeyText(origin)],
           });
       }
     }
   },
-  pilot_conflict_outbound_listener_tcp_over_current_tcp: function* ({ context }, note) {
+  pilot_conflict_outbound_listener_tcp_over_current_tcp: function* ({ context }, reportDiagnostic) {
     for (const addressConflict of addressConflicts(context.services)) {
       yield;
       if (addressConflict === undefined || !isUnspecified(addressConflict.address)) continue;
-      note(`${addressConflict.address}:${addressConflict.port}`, conflictText(addressConflict, context), {
+      reportDiagnostic(`${addressConflict.address}:${addressConflict.port}`, conflictText(addressConflict, context), {
         objects: [configKeyText(addressConflict.service.origin)],
       });
     }
   },
-  pilot_conflict_inbound_listener: function* ({ proxies }, note) {
+  pilot_conflict_inbound_listener: function* ({ proxies }, reportDiagnostic) {
     for (const { proxy, context } of proxies) {
       yield;
-      const first = new Map<number, string>();
+      const firstByPort = new Map<number, string>();
       for (const { targetPort, port, service } of context.serviceTargetsOf(proxy)) {
         const portText = `${port.protocol} of ${service.hostname}`;
-        const olderTarget = first.get(targetPort);
-        if (olderTarget === undefined) first.set(targetPort, portText);
+        const olderTarget = firstByPort.get(targetPort);
+        if (olderTarget === undefined) firstByPort.set(targetPort, portText);
         else if (olderTarget.split(' ')[0] !== port.protocol) {
-          note(`${proxy.id}:${targetPort}`, `port ${targetPort} is ${olderTarget} and ${portText}`, {
+          reportDiagnostic(`${proxy.id}:${targetPort}`, `port ${targetPort} is ${olderTarget} and ${portText}`, {
             proxy: proxy.id,
           });
         }
@@ -158,11 +164,11 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
 
 /** Diagnostics that the page shows, but whose metrics have another source. */
 const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
-  pilot_envoy_filter_status: function* ({ configs }, note) {
+  pilot_envoy_filter_status: function* ({ configs }, reportDiagnostic) {
     for (const filter of configs.EnvoyFilter) {
       yield;
       for (const { name, field, problem } of patchReports([filter])) {
-        if (problem !== undefined) note(`${name} ${field}`, problem);
+        if (problem !== undefined) reportDiagnostic(`${name} ${field}`, problem);
       }
     }
   },
@@ -180,7 +186,7 @@ export function diagnosticsOf(state: DiagnosedState, proxies: Iterable<ServedPro
 }
 
 export function diagnosticsInTurns(state: DiagnosedState, proxies: Iterable<ServedProxy>): Promise<PushStatus> {
-  return new Turns(sliceMs).through(diagnosticSteps(state, proxies));
+  return new Turns(maxSliceMs).runSteps(diagnosticSteps(state, proxies));
 }
 
 export function* diagnosticSteps(
@@ -208,26 +214,26 @@ export function* diagnosticSteps(
   return Object.fromEntries(status);
 }
 
-function* noteWithoutEndpoints(
+function* reportWithoutEndpoints(
   context: PushContext,
   resolutions: readonly string[],
-  note: NoteDiagnostic,
+  reportDiagnostic: NoteDiagnostic,
 ): Iterable<void> {
   for (const { hostname, namespace, resolution } of context.services) {
     yield;
     if (!resolutions.includes(resolution) || context.endpointsOf(hostname, namespace).length > 0) continue;
-    note(`${hostname}.${namespace}`, `${namespace}/${hostname} has no endpoints`);
+    reportDiagnostic(`${hostname}.${namespace}`, `${namespace}/${hostname} has no endpoints`);
   }
 }
 
 /** Only one of two mesh VirtualServices with a common host applies at a client to which both are visible. */
-function* findSharedDomains(sources: FinderInput, note: NoteDiagnostic): Iterable<void> {
+function* findSharedDomains(sources: FinderInput, reportDiagnostic: NoteDiagnostic): Iterable<void> {
   for (const sharedHost of sharedHosts(sources)) {
     yield;
     if (sharedHost === undefined) continue;
     const { host, olderConfig, newerConfig, overridden } = sharedHost;
     const winnerAge = overridden === 'older' ? 'newer' : 'older';
-    note(
+    reportDiagnostic(
       host,
       `${olderConfig.namespace}/${olderConfig.name} and ${newerConfig.namespace}/${newerConfig.name}: the ${winnerAge} one applies to clients of ${olderConfig.namespace}`,
       { objects: [configKeyText(overridden === 'older' ? olderConfig : newerConfig)] },
@@ -235,18 +241,18 @@ function* findSharedDomains(sources: FinderInput, note: NoteDiagnostic): Iterabl
   }
 }
 
-function* findSharedSubsets({ context, configs }: FinderInput, note: NoteDiagnostic): Iterable<void> {
-  const first = new Map<string, string>();
+function* findSharedSubsets({ context, configs }: FinderInput, reportDiagnostic: NoteDiagnostic): Iterable<void> {
+  const firstByName = new Map<string, string>();
   for (const { namespace, name, spec } of configs.DestinationRule) {
     yield;
     if (spec.workloadSelector !== undefined) continue;
     const host = context.hostNames.qualify(spec.host, namespace);
     for (const subset of spec.subsets ?? []) {
       const key = `${namespace} ${host} ${subset.name}`;
-      const olderObject = first.get(key);
-      if (olderObject === undefined) first.set(key, name);
+      const olderObject = firstByName.get(key);
+      if (olderObject === undefined) firstByName.set(key, name);
       else
-        note(
+        reportDiagnostic(
           host,
           `${namespace}/${olderObject} and ${namespace}/${name} define subset ${subset.name}: the older one applies`,
           {

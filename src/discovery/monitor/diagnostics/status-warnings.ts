@@ -97,10 +97,10 @@ export function* loggableWarnings(
 }
 
 function joinTexts(texts: readonly string[]): string {
-  const unique = [...new Set(texts)];
-  const omittedCount = unique.length - maxTexts;
+  const uniqueTexts = [...new Set(texts)];
+  const omittedCount = uniqueTexts.length - maxTexts;
   return visibleLine(
-    [...unique.slice(0, maxTexts), ...(omittedCount > 0 ? [`and ${omittedCount} more`] : [])].join('; '),
+    [...uniqueTexts.slice(0, maxTexts), ...(omittedCount > 0 ? [`and ${omittedCount} more`] : [])].join('; '),
     maxMessageLength,
   );
 }

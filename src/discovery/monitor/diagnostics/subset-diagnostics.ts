@@ -6,7 +6,10 @@ import { limitedSubsets } from '../../../model/services/limited-subsets.ts';
 import type { FinderInput, NoteDiagnostic } from './find-diagnostics.ts';
 
 /** Checks the clusters of clients in the service's namespace. */
-export function* findSubsetsBeyondLimit({ context, configs }: FinderInput, note: NoteDiagnostic): Iterable<void> {
+export function* findSubsetsBeyondLimit(
+  { context, configs }: FinderInput,
+  reportDiagnostic: NoteDiagnostic,
+): Iterable<void> {
   const counts = new Map<string, number>();
   for (const { namespace, name, spec } of configs.DestinationRule) {
     yield;
@@ -17,19 +20,19 @@ export function* findSubsetsBeyondLimit({ context, configs }: FinderInput, note:
     const rule = context.destinationRuleFor(service.namespace, service);
     if (rule === undefined) continue;
     const { config, origins } = rule;
-    const all = origins.reduce((sum, key) => sum + (counts.get(`${key.namespace}/${key.name}`) ?? 0), 0);
+    const totalSubsets = origins.reduce((sum, key) => sum + (counts.get(`${key.namespace}/${key.name}`) ?? 0), 0);
     const subsetCount = config.spec.subsets?.length ?? 0;
-    const built = limitedSubsets(service, config.spec).length;
-    const max = isWildcard(config.spec.host) ? maxWildcardSubsets : maxSubsets;
-    if (built < subsetCount || (subsetCount === max && all > max)) {
-      note(
+    const builtCount = limitedSubsets(service, config.spec).length;
+    const subsetLimit = isWildcard(config.spec.host) ? maxWildcardSubsets : maxSubsets;
+    if (builtCount < subsetCount || (subsetCount === subsetLimit && totalSubsets > subsetLimit)) {
+      reportDiagnostic(
         service.hostname,
-        `${all - built} of ${all} subsets of ${origins.slice(0, maxNamed).map(configKeyText).join(', ')} get no clusters: the limit is ` +
-          `${max} subsets for one host, and ${maxServiceClusters} clusters (ports x subsets)`,
+        `${totalSubsets - builtCount} of ${totalSubsets} subsets of ${origins.slice(0, maxNamedRules).map(configKeyText).join(', ')} get no clusters: the limit is ` +
+          `${subsetLimit} subsets for one host, and ${maxServiceClusters} clusters (ports x subsets)`,
         { objects: origins.map(configKeyText) },
       );
     }
   }
 }
 
-const maxNamed = 3;
+const maxNamedRules = 3;

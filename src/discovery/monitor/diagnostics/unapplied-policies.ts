@@ -3,7 +3,7 @@ import type { PolicyScope } from '../../../model/kinds/policies/policy-target.ts
 import type { WorkloadPolicies } from '../../../model/push-context/workload-policies.ts';
 import { type FindDiagnostics, policyKinds } from './find-diagnostics.ts';
 
-export const findUnappliedPolicies: FindDiagnostics = function* ({ configs, proxies }, note) {
+export const findUnappliedPolicies: FindDiagnostics = function* ({ configs, proxies }, reportDiagnostic) {
   const appliedPolicies = new Set<Config>();
   const seenPolicies = new Set<WorkloadPolicies>();
   for (const { shape, context } of proxies) {
@@ -17,7 +17,7 @@ export const findUnappliedPolicies: FindDiagnostics = function* ({ configs, prox
   for (const kind of policyKinds) {
     for (const policy of configs[kind] as readonly Config<PolicyScope>[]) {
       yield;
-      if (!appliedPolicies.has(policy)) note(`${kind} ${policy.namespace}/${policy.name}`, reason(policy));
+      if (!appliedPolicies.has(policy)) reportDiagnostic(`${kind} ${policy.namespace}/${policy.name}`, reason(policy));
     }
   }
 };

@@ -42,23 +42,23 @@ export function* unservedCredentials(proxies: Iterable<ServedProxy>): Generator<
       }
     }
     for (const [name, all] of users) {
-      const unserved = reasonFor(name, servedProxy);
-      yield unserved && { ...unserved, name, namespace, proxy: proxy.id, users: all };
+      const unservedReason = reasonFor(name, servedProxy);
+      yield unservedReason && { ...unservedReason, name, namespace, proxy: proxy.id, users: all };
     }
   }
 }
 
 function reasonFor(name: string, servedProxy: ServedProxy): Pick<UnservedByName, 'cause' | 'text'> | undefined {
   const { shape, context } = servedProxy;
-  const unserved = unservedCredential(name, shape.configNamespace, context);
-  if (unserved?.cause === 'name' || unserved?.cause === 'grant') return unserved;
+  const unservedReason = unservedCredential(name, shape.configNamespace, context);
+  if (unservedReason?.cause === 'name' || unservedReason?.cause === 'grant') return unservedReason;
   switch (servedProxy.credentialReading?.(name)) {
     case undefined:
     case 'absent':
-      return unserved;
+      return unservedReason;
     case 'present':
       // The next push context will contain the object.
-      return unserved?.cause === 'absent' ? undefined : unserved;
+      return unservedReason?.cause === 'absent' ? undefined : unservedReason;
     case 'unread':
       return undefined;
     case 'refused':

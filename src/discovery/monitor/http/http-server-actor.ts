@@ -142,17 +142,18 @@ async function respond(
 }
 
 /** Files in a probe response. The log and `/debug/push_status` list all. */
-const maxListed = 5;
+const maxListedConditions = 5;
 
 function textOf(unreadableFiles: ReadonlyMap<string, string>): string {
-  const lines: string[] = [];
-  for (const [file, reason] of unreadableFiles) if (lines.push(`cannot read ${file}: ${reason}\n`) >= maxListed) break;
-  const omittedCount = unreadableFiles.size - lines.length;
-  return lines.join('') + (omittedCount > 0 ? `and ${omittedCount} more\n` : '');
+  const outputLines: string[] = [];
+  for (const [file, reason] of unreadableFiles)
+    if (outputLines.push(`cannot read ${file}: ${reason}\n`) >= maxListedConditions) break;
+  const omittedCount = unreadableFiles.size - outputLines.length;
+  return outputLines.join('') + (omittedCount > 0 ? `and ${omittedCount} more\n` : '');
 }
 
 function linesOf(conditions: readonly string[]): string {
-  const lines = conditions.slice(0, maxListed).map((condition) => `${condition}\n`);
+  const lines = conditions.slice(0, maxListedConditions).map((condition) => `${condition}\n`);
   const omittedCount = conditions.length - lines.length;
   return lines.join('') + (omittedCount > 0 ? `and ${omittedCount} more\n` : '');
 }

@@ -16,14 +16,14 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
     socket.on('error', () => socket.destroy());
     if (!bounds.admit(socket, socket.remoteAddress)) return;
     socket.setTimeout(firstByteMs, () => socket.destroy());
-    socket.once('data', (first: Buffer) => {
+    socket.once('data', (firstChunk: Buffer) => {
       socket.setTimeout(0);
       socket.removeAllListeners('timeout');
       // From here on, the limits of the receiving server apply.
       bounds.release(socket);
       socket.pause();
-      socket.unshift(first);
-      if (first.toString('latin1').startsWith(http2Preface.slice(0, first.length))) {
+      socket.unshift(firstChunk);
+      if (firstChunk.toString('latin1').startsWith(http2Preface.slice(0, firstChunk.length))) {
         if (!grpc(socket)) socket.destroy();
         return;
       }
@@ -34,10 +34,10 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
 }
 
 /** Maximum number of connections without received bytes. Lower if the limit of open files is low. */
-const maxSilent = 4_096;
-const minSilent = 4;
+const maxSilentConnections = 4_096;
+const minSilentConnections = 4;
 
 function silentConnections(openFiles = openFilesLimit() ?? Number.POSITIVE_INFINITY): ConnectionBoundsOptions {
-  const maxConnections = Math.min(maxSilent, Math.max(minSilent, Math.floor(openFiles / 16)));
+  const maxConnections = Math.min(maxSilentConnections, Math.max(minSilentConnections, Math.floor(openFiles / 16)));
   return { maxPerAddress: 512, maxConnections };
 }

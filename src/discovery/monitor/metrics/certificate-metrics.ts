@@ -9,15 +9,15 @@ export interface CertificateMetricsOptions {
 }
 
 export function addCertificateMetrics(registry: Registry, { expiry, issuance }: CertificateMetricsOptions): void {
-  const addExpiry = (of: 'root' | 'chain', name: string, subject: string): void => {
+  const addExpiry = (certificateKind: 'root' | 'chain', name: string, subject: string): void => {
     const add = (suffix: string, help: string, value: (expiry: Date) => number): void => {
       const gauge: Gauge = new Gauge({
         ...{ name: `citadel_server_${name}_expiry_${suffix}`, help, registers: [registry] },
         collect: () => {
-          const end = expiry()?.[of];
+          const expiryDate = expiry()?.[certificateKind];
           // Without an authority, the metric has no series, because 0 would mean expired.
-          if (end === undefined) gauge.remove();
-          else gauge.set(value(end));
+          if (expiryDate === undefined) gauge.remove();
+          else gauge.set(value(expiryDate));
         },
       });
     };

@@ -1,13 +1,13 @@
 /** Metrics for the push path: counting changes a map entry or array cell without hashing or copying. A scrape generates the text. */
 import type { Registry } from 'prom-client';
 
-interface Description {
+interface MetricDescription {
   readonly name: string;
   readonly help: string;
   readonly labelNames?: readonly string[];
 }
 
-interface Value {
+interface MetricValue {
   readonly metricName?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
@@ -22,9 +22,9 @@ const noLabels: KeyLabels = { names: [], labelsOf: () => ({}) };
 
 function register(
   registry: Registry,
-  { name, help, labelNames = [] }: Description,
+  { name, help, labelNames = [] }: MetricDescription,
   type: string,
-  values: () => Value[],
+  values: () => MetricValue[],
 ): void {
   // The interface that a registry requires. Metrics of prom-client support arbitrary labels, but take a thousand times as long.
   const get = async () => ({ name, help, type, values: values() });
@@ -45,7 +45,7 @@ export function labelNamesOf(firstLabel: string, secondLabel?: string): KeyLabel
 }
 
 /** The values are stored elsewhere and read on each scrape. */
-export function readCounter(registry: Registry, description: Description, values: () => Value[]): void {
+export function readCounter(registry: Registry, description: MetricDescription, values: () => MetricValue[]): void {
   register(registry, description, 'counter', values);
 }
 
@@ -57,7 +57,7 @@ const overflowKey = 'other other';
 export class CounterByKey {
   readonly #counts = new Map<string, number>();
 
-  constructor(registry: Registry, description: Description, labels: KeyLabels = noLabels) {
+  constructor(registry: Registry, description: MetricDescription, labels: KeyLabels = noLabels) {
     register(registry, { ...description, labelNames: labels.names }, 'counter', () =>
       [...this.#counts].map(([key, value]) => ({ labels: labels.labelsOf(key), value })),
     );
@@ -74,7 +74,12 @@ export class HistogramByKey {
   /** Cells by key: the count of each bucket, then of values above all bounds, then the sum. */
   readonly #cells = new Map<string, Float64Array>();
 
-  constructor(registry: Registry, description: Description, bounds: readonly number[], labels: KeyLabels = noLabels) {
+  constructor(
+    registry: Registry,
+    description: MetricDescription,
+    bounds: readonly number[],
+    labels: KeyLabels = noLabels,
+  ) {
     this.#bounds = bounds;
     register(registry, { ...description, labelNames: labels.names }, 'histogram', () =>
       [...this.#cells].flatMap(([key, cells]) => this.#values(description.name, labels.labelsOf(key), cells)),
@@ -94,8 +99,8 @@ export class HistogramByKey {
     cells[bounds.length + 1]! += value;
   }
 
-  #values(name: string, labels: Readonly<Record<string, string>>, cells: Float64Array): Value[] {
-    const values: Value[] = [];
+  #values(name: string, labels: Readonly<Record<string, string>>, cells: Float64Array): MetricValue[] {
+    const values: MetricValue[] = [];
     let count = 0;
     for (const [bucket, bound] of [...this.#bounds, '+Inf'].entries()) {
       count += cells[bucket]!;

@@ -47,7 +47,7 @@ export class DiscoveryMetrics extends XdsMetrics {
   readonly #sources: SourceMetrics;
   readonly #diagnostics: MeshDiagnostics;
   readonly #contextTime: HistogramByKey;
-  readonly #uncaught: Counter<'origin' | 'cost'>;
+  readonly #uncaughtCounter: Counter<'origin' | 'cost'>;
 
   constructor(options: MetricsOptions) {
     const registry = new Registry();
@@ -60,7 +60,7 @@ export class DiscoveryMetrics extends XdsMetrics {
       { name: 'pilot_pushcontext_init_seconds', help: 'Seconds to build a push context' },
       [0.01, 0.1, 0.5, 1, 3, 5],
     );
-    this.#uncaught = new Counter({
+    this.#uncaughtCounter = new Counter({
       name: 'pilot_uncaught_errors_total',
       help: 'Uncaught errors, by the stream or request that was closed because of them',
       labelNames: ['origin', 'cost'],
@@ -124,7 +124,7 @@ export class DiscoveryMetrics extends XdsMetrics {
   }
 
   errorEscaped(origin: UncaughtOrigin, cost: 'owner' | 'nothing'): void {
-    this.#uncaught.inc({ origin, cost });
+    this.#uncaughtCounter.inc({ origin, cost });
   }
 
   /** Returns the gauge whose size depends on the mesh. */
@@ -141,9 +141,9 @@ export class DiscoveryMetrics extends XdsMetrics {
       ['cluster_type'],
       () => {
         const { registries } = this.#options.state.registries;
-        const read = registries.filter(({ provider }) => provider === 'Kubernetes').length;
+        const readClusterCount = registries.filter(({ provider }) => provider === 'Kubernetes').length;
         clusters.set({ cluster_type: 'local' }, 1);
-        clusters.set({ cluster_type: 'remote' }, Math.max(0, read - 1));
+        clusters.set({ cluster_type: 'remote' }, Math.max(0, readClusterCount - 1));
       },
     );
     return connectedGauge;
@@ -247,14 +247,14 @@ export class DiscoveryMetrics extends XdsMetrics {
         for (const { address, objects: count } of configSources()) objects.set({ source: address }, count);
       },
     );
-    const paused: Gauge<'source' | 'type'> = this.#gauge(
+    const pausedGauge: Gauge<'source' | 'type'> = this.#gauge(
       'pilot_config_source_paused_deletions',
       'Objects whose deletion is paused because their source sent an empty state on a new stream',
       ['source', 'type'],
       () => {
-        paused.reset();
+        pausedGauge.reset();
         for (const { address, paused: kinds } of configSources())
-          for (const { kind, objects: count } of kinds) paused.set({ source: address, type: kind }, count);
+          for (const { kind, objects: count } of kinds) pausedGauge.set({ source: address, type: kind }, count);
       },
     );
     readCounter(
@@ -310,8 +310,8 @@ export class DiscoveryMetrics extends XdsMetrics {
       { name: 'xds_cache_evictions', help: 'xDS resources that were evicted from the cache' },
       () => [{ labels: {}, value: cache.counts.evictions }],
     );
-    const regenerated = 'xDS resources that were evicted because the cache was full, and built again';
-    readCounter(this.#registry, { name: 'xds_cache_remade', help: regenerated }, () => [
+    const regeneratedHelp = 'xDS resources that were evicted because the cache was full, and built again';
+    readCounter(this.#registry, { name: 'xds_cache_remade', help: regeneratedHelp }, () => [
       { labels: {}, value: cache.counts.rebuilds },
     ]);
     readCounter(

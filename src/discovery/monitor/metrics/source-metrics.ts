@@ -16,7 +16,7 @@ const registryKinds: ReadonlySet<string> = new Set(
 );
 
 /** For more services than this, a set of all names is built. */
-const maxSearched = 16;
+const maxSearchedRequests = 16;
 
 export class SourceMetrics {
   readonly #state: MeshState;
@@ -32,17 +32,17 @@ export class SourceMetrics {
 
   constructor(registry: Registry, state: MeshState) {
     this.#state = state;
-    const tally = (name: string, help: string, label: string): CounterByKey =>
+    const createCounter = (name: string, help: string, label: string): CounterByKey =>
       new CounterByKey(registry, { name, help }, labelNamesOf(label));
-    const pair = (name: string, help: string, first: string, secondLabel: string): CounterByKey =>
-      new CounterByKey(registry, { name, help }, labelNamesOf(first, secondLabel));
+    const pair = (name: string, help: string, firstLabel: string, secondLabel: string): CounterByKey =>
+      new CounterByKey(registry, { name, help }, labelNamesOf(firstLabel, secondLabel));
     this.#debounce = new HistogramByKey(
       registry,
       { name: 'pilot_debounce_time', help: 'Seconds from the first change to the push context that has it' },
       bounds,
     );
-    this.#triggers = tally('pilot_push_triggers', 'Push requests by reason', 'type');
-    this.#updates = tally(
+    this.#triggers = createCounter('pilot_push_triggers', 'Push requests by reason', 'type');
+    this.#updates = createCounter(
       'pilot_inbound_updates',
       'Updates received from configuration sources and registries',
       'type',
@@ -63,7 +63,7 @@ export class SourceMetrics {
   }
 
   observe(recorder: Recorder): () => void {
-    return recorder.observe((record) => this.#note(record));
+    return recorder.observe((record) => this.#countRecord(record));
   }
 
   configsChanged(changes: readonly ConfigChange[]): void {
@@ -87,7 +87,7 @@ export class SourceMetrics {
     this.#rejectedServers = new Set(servers);
   }
 
-  #note(record: TraceRecord): void {
+  #countRecord(record: TraceRecord): void {
     if (record.kind === 'spawn') {
       if (record.actor === 'push/context' && this.#firstRequestAt !== undefined) {
         this.#debounce.observe((record.t - this.#firstRequestAt) / 1_000);
@@ -99,7 +99,7 @@ export class SourceMetrics {
     const { event, from, to } = record;
     switch (event.type) {
       case 'push.request':
-        if (to === 'push') this.#noteRequest(from, record.t, event as unknown as PushOrder);
+        if (to === 'push') this.#recordRequest(from, record.t, event as unknown as PushOrder);
         break;
       case 'configs.rejected':
         for (const { object, severity } of event.problems as readonly ConfigProblem[]) {
@@ -110,7 +110,7 @@ export class SourceMetrics {
     }
   }
 
-  #noteRequest(source: string, requestedAt: number, { reasons, configs, forced }: PushOrder): void {
+  #recordRequest(source: string, requestedAt: number, { reasons, configs, forced }: PushOrder): void {
     this.#firstRequestAt ??= requestedAt;
     for (const [type, count] of Object.entries(reasons)) this.#triggers.add(type, count);
     if (source === 'service-registry') {
@@ -134,7 +134,7 @@ export class SourceMetrics {
 
   #isServed(count: number): (namespace: string, hostname: string) => boolean {
     const { registry } = this.#state;
-    return count <= maxSearched
+    return count <= maxSearchedRequests
       ? (namespace, hostname) =>
           registry.services.some((service) => service.hostname === hostname && service.namespace === namespace)
       : (namespace, hostname) => this.#hostsOf(registry).has(`${namespace}/${hostname}`);

@@ -22,7 +22,7 @@ interface Rejection {
 
 export class XdsMetrics implements AdsObserver {
   readonly #pushes: CounterByKey;
-  readonly #rejects: CounterByKey;
+  readonly #rejectCounter: CounterByKey;
   readonly #expiredNonces: CounterByKey;
   readonly #internalErrors: CounterByKey;
   readonly #writeTimeouts: CounterByKey;
@@ -54,34 +54,48 @@ export class XdsMetrics implements AdsObserver {
   #largestRequest = 0;
 
   constructor(registry: Registry) {
-    const tally = (name: string, help: string, label: string): CounterByKey =>
+    const createCounter = (name: string, help: string, label: string): CounterByKey =>
       new CounterByKey(registry, { name, help }, labelNamesOf(label));
-    const unlabelled = (name: string, help: string): CounterByKey => {
+    const createUnlabelledCounter = (name: string, help: string): CounterByKey => {
       const counter = new CounterByKey(registry, { name, help });
       counter.add('', 0);
       return counter;
     };
     const seconds = (name: string, help: string, bounds: readonly number[], label?: string): HistogramByKey =>
       new HistogramByKey(registry, { name, help }, bounds, label === undefined ? undefined : labelNamesOf(label));
-    this.#pushes = tally('pilot_xds_pushes', 'xDS responses sent, by type; TYPE_senderr: failed to send', 'type');
-    this.#rejects = tally('pilot_total_xds_rejects', 'xDS responses that proxies rejected (NACK)', 'type');
-    this.#expiredNonces = tally(
+    this.#pushes = createCounter(
+      'pilot_xds_pushes',
+      'xDS responses sent, by type; TYPE_senderr: failed to send',
+      'type',
+    );
+    this.#rejectCounter = createCounter(
+      'pilot_total_xds_rejects',
+      'xDS responses that proxies rejected (NACK)',
+      'type',
+    );
+    this.#expiredNonces = createCounter(
       'pilot_xds_expired_nonce',
       'xDS requests with the nonce of an earlier response',
       'type',
     );
-    this.#internalErrors = unlabelled('pilot_total_xds_internal_errors', 'xDS resources that could not be built');
-    this.#writeTimeouts = unlabelled('pilot_xds_write_timeout', 'xDS responses that a client did not read in time');
-    this.#refusedCounter = tally(
+    this.#internalErrors = createUnlabelledCounter(
+      'pilot_total_xds_internal_errors',
+      'xDS resources that could not be built',
+    );
+    this.#writeTimeouts = createUnlabelledCounter(
+      'pilot_xds_write_timeout',
+      'xDS responses that a client did not read in time',
+    );
+    this.#refusedCounter = createCounter(
       'pilot_xds_refused_connections_total',
       'Connections to the xDS ports that were rejected, or closed because of a limit',
       'reason',
     );
-    this.#heldOffCounter = unlabelled(
+    this.#heldOffCounter = createUnlabelledCounter(
       'pilot_xds_held_off_total',
       'Times that an address was throttled for too many connections or streams without a node',
     );
-    this.#refusedStreams = unlabelled(
+    this.#refusedStreams = createUnlabelledCounter(
       'pilot_xds_refused_streams_total',
       'xDS streams that were rejected because too many others waited, or because they waited too long',
     );
@@ -101,11 +115,11 @@ export class XdsMetrics implements AdsObserver {
       registers: [registry],
       collect: () => slots.set(this.#admission.slots),
     });
-    this.#abandonedCounter = unlabelled(
+    this.#abandonedCounter = createUnlabelledCounter(
       'pilot_xds_abandoned_clusters_total',
       'Clusters that a proxy did not warm in time; listeners and routes that waited for them were sent',
     );
-    this.#evictedCounter = unlabelled(
+    this.#evictedCounter = createUnlabelledCounter(
       'pilot_xds_evicted_clusters_total',
       'Removed clusters that were evicted early because a proxy kept too many',
     );
@@ -155,11 +169,11 @@ export class XdsMetrics implements AdsObserver {
     this.#handledCounter = grpc('grpc_server_handled_total', 'gRPC streams ended, by status code', 'grpc_code');
     this.#messagesSent = grpc('grpc_server_msg_sent_total', 'Messages sent on gRPC streams');
     this.#messagesReceived = grpc('grpc_server_msg_received_total', 'Messages received on gRPC streams');
-    const largest: Gauge = new Gauge({
+    const largestGauge: Gauge = new Gauge({
       name: 'pilot_xds_recv_max',
       help: 'Largest xDS request in bytes',
       registers: [registry],
-      collect: () => largest.set(this.#largestRequest),
+      collect: () => largestGauge.set(this.#largestRequest),
     });
     this.#rejectGauges = new Map(
       ['cds', 'eds', 'lds', 'rds'].map((type) => [
@@ -221,12 +235,12 @@ export class XdsMetrics implements AdsObserver {
 
   responseRejected(typeUrl: string, node: string, reason: string): void {
     const type = this.#shortType(typeUrl);
-    this.#rejects.add(type);
+    this.#rejectCounter.add(type);
     const gauge = this.#rejectGauges.get(type);
     if (gauge === undefined) return;
     const nodeRejections = this.#rejections.get(node) ?? new Map<string, Rejection>();
     const previous = nodeRejections.get(type);
-    if (previous !== undefined) this.#withdraw(previous);
+    if (previous !== undefined) this.#removeRejection(previous);
     else if (this.#rejectionCount >= maxRejections) return;
     const rejection = { gauge, labels: { node, err: reason.slice(0, maxReasonLength) } };
     gauge.set(rejection.labels, 1);
@@ -237,7 +251,7 @@ export class XdsMetrics implements AdsObserver {
   clientDisconnected(node: string): void {
     const nodeRejections = this.#rejections.get(node);
     if (nodeRejections === undefined) return;
-    for (const rejection of nodeRejections.values()) this.#withdraw(rejection);
+    for (const rejection of nodeRejections.values()) this.#removeRejection(rejection);
     this.#rejections.delete(node);
   }
 
@@ -288,7 +302,7 @@ export class XdsMetrics implements AdsObserver {
     if (bytes > this.#largestRequest) this.#largestRequest = bytes;
   }
 
-  #withdraw({ gauge, labels }: Rejection): void {
+  #removeRejection({ gauge, labels }: Rejection): void {
     gauge.remove(labels);
     this.#rejectionCount--;
   }

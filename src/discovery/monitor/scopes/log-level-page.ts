@@ -27,12 +27,12 @@ export async function respondToLogLevels(
 ): Promise<HttpReply | undefined> {
   const { path, method } = request;
   if (path !== basePath && !path.startsWith(`${basePath}/`)) return undefined;
-  const permitted = await permissionOf(access, request);
-  if ('refusal' in permitted) return permitted.refusal;
-  if (permitted.permission.onlyNamespace !== undefined) {
+  const permissionResult = await permissionOf(access, request);
+  if ('refusal' in permissionResult) return permissionResult.refusal;
+  if (permissionResult.permission.onlyNamespace !== undefined) {
     return {
       status: 403,
-      body: `forbidden: workloads of namespace ${permitted.permission.onlyNamespace} may not see log levels\n`,
+      body: `forbidden: workloads of namespace ${permissionResult.permission.onlyNamespace} may not see log levels\n`,
     };
   }
   // Names such as `discovery/http` contain slashes.
@@ -56,7 +56,7 @@ export async function respondToLogLevels(
       headers: { allow: 'GET, PUT' },
     };
   }
-  if (permitted.caller === 'local user' && !sources.localMayChange) return tokenRequired;
+  if (permissionResult.caller === 'local user' && !sources.localMayChange) return tokenRequired;
   if (scope !== allScopes && !scopes.some(([name]) => name === scope)) return unknownScope(scope);
   return await change(sources.log, scope, request);
 }

@@ -28,8 +28,8 @@ export class AheadBuild {
   /** @returns whether there is more to build */
   buildPiece(): boolean {
     const startedAt = this.#now();
-    for (let built = 0; built < maxPartsPerPiece && !this.#isDone; built++) {
-      if (built > 0 && this.#now() - startedAt > maxPieceMs) break;
+    for (let builtCount = 0; builtCount < maxPartsPerPiece && !this.#isDone; builtCount++) {
+      if (builtCount > 0 && this.#now() - startedAt > maxPieceMs) break;
       try {
         const { done, value } = this.#partsToEncode.next();
         if (done) this.#isDone = true;

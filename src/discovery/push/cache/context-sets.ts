@@ -8,20 +8,20 @@ import { addSet, type CachedSet, type CachedSets, isSetInUse, minSweptSets } fro
 import type { WholeListBuild } from './whole-list-build.ts';
 
 export class ContextSets {
-  readonly #keeps: (typeUrl: string) => boolean;
+  readonly #isTypeCached: (typeUrl: string) => boolean;
   readonly #sets = new WeakMap<PushContext, CachedSets>();
   readonly #shapeKeys = new WeakMap<ProxyShape, number>();
   #lastShapeKey = 0;
   #latest: WeakRef<CachedSets> | undefined;
-  readonly #holders = new HeldKeys((key) => {
+  readonly #setReferences = new HeldKeys((key) => {
     const setsByKey = this.#latest?.deref()?.byKey;
     const set = setsByKey?.get(key);
     // The key may refer to a newer set.
     if (set !== undefined && !isSetInUse(set)) setsByKey?.delete(key);
   });
 
-  constructor(keeps: (typeUrl: string) => boolean) {
-    this.#keeps = keeps;
+  constructor(isTypeCached: (typeUrl: string) => boolean) {
+    this.#isTypeCached = isTypeCached;
   }
 
   get latestSets(): Iterable<CachedSet> {
@@ -50,18 +50,18 @@ export class ContextSets {
       baseOf: 0,
       visibilityChanged: false,
     };
-    if (!this.#keeps(typeUrl)) return set;
+    if (!this.#isTypeCached(typeUrl)) return set;
     addSet(sets, key, set);
-    this.#holders.add(key, names === undefined ? [shape] : [shape, names]);
+    this.#setReferences.add(key, names === undefined ? [shape] : [shape, names]);
     return set;
   }
 
-  setsOf(context: PushContext, buildsAhead = true): CachedSets {
+  setsOf(context: PushContext, isBuiltAhead = true): CachedSets {
     let sets = this.#sets.get(context);
     if (sets === undefined) {
       sets = {
         ...{ byKey: new Map(), sweepAt: minSweptSets, lists: new WeakValues(), builds: new WeakValues() },
-        ...{ buildsAhead, aheadBuilds: new Map(), wholeBuilds: new WeakValues<WholeListBuild>() },
+        ...{ buildsAhead: isBuiltAhead, aheadBuilds: new Map(), wholeBuilds: new WeakValues<WholeListBuild>() },
       };
       this.#sets.set(context, sets);
       this.#latest = new WeakRef(sets);

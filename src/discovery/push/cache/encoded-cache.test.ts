@@ -43,7 +43,7 @@ class Secrets {
     const previous = this.#context;
     this.#context = givenMesh('').context;
     this.#contents.set(this.#context, contents);
-    this.cache.carryOver({
+    this.cache.carryOverSets({
       context: this.#context,
       previous,
       forced: previous === undefined,
@@ -114,7 +114,7 @@ it('EncodedCache releases an unused list even if there are few lists', async () 
   };
   const cache = new EncodedCache({ maxEntries: 100, generators: new Map([[secretType, generator]]) });
   const { context } = givenMesh('');
-  cache.carryOver({ context, previous: undefined, forced: true, changedKeys: new Set() });
+  cache.carryOverSets({ context, previous: undefined, forced: true, changedKeys: new Set() });
   const keptNames = ['kept'];
   cache.get(context, secretType, shape, keptNames);
   for (let i = 0; i < 50; i++) {
@@ -160,7 +160,7 @@ describe('EncodedCache for a resource that cannot be encoded', () => {
     const previous = context;
     context = givenMesh('').context;
     const changedKeys = new Set(['Secret/n/one', 'Service/n/one']);
-    cache.carryOver({ context, previous, forced: previous === undefined, changedKeys });
+    cache.carryOverSets({ context, previous, forced: previous === undefined, changedKeys });
   }
 
   it.each([

@@ -66,12 +66,12 @@ export class EncodedCache {
   readonly #generators: ReadonlyMap<string, Generator>;
   readonly #resourceMemory: ResourceMemory;
   readonly #uncachedTypes: ReadonlySet<string>;
-  readonly #sets = new ContextSets((typeUrl) => this.#keeps(typeUrl));
+  readonly #sets = new ContextSets((typeUrl) => this.#isTypeCached(typeUrl));
   readonly #history = new ContextHistory();
   /** Lists that several shapes share, by the part of the shape on which they depend. */
   readonly #sharedLists = new WeakMap<PushContext, WeakValues<ResourceMap>>();
   readonly #names = new InternedNameLists();
-  readonly #ahead: ListsAhead;
+  readonly #listsAhead: ListsAhead;
   readonly #models = new ModelLists();
   constructor(options: EncodedCacheOptions) {
     const { maxEntries, maxBytes, onThrashing: thrashing, cachesCds = true, cachesRds = true } = options;
@@ -82,15 +82,15 @@ export class EncodedCache {
       [clusterType, 'CDS', cachesCds],
       [routeType, 'RDS', cachesRds],
     ];
-    const off = types.filter(([, , keeps]) => !keeps);
-    this.#uncachedTypes = new Set(off.map(([typeUrl]) => typeUrl));
+    const uncached = types.filter(([, , keeps]) => !keeps);
+    this.#uncachedTypes = new Set(uncached.map(([typeUrl]) => typeUrl));
     this.#resourceMemory = new ResourceMemory({
       maxEntries,
       ...(maxBytes !== undefined && { maxBytes }),
       ...(thrashing && { onThrashing: thrashing }),
-      uncachedTypes: new Set(off.map(([, type]) => type)),
+      uncachedTypes: new Set(uncached.map(([, type]) => type)),
     });
-    this.#ahead = new ListsAhead({
+    this.#listsAhead = new ListsAhead({
       ...{ sets: this.#sets, names: this.#names, resourceMemory: this.#resourceMemory },
       encode: (resource) => this.#encoder.encode(resource, undefined),
     });
@@ -118,12 +118,14 @@ export class EncodedCache {
     const setsByType = Map.groupBy(this.#sets.latestSets, ({ typeUrl }) => typeUrl);
     return Object.fromEntries(
       [...setsByType].map(([typeUrl, sets]) => {
-        const all = new Set(sets.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
+        const distinctResources = new Set(sets.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
         // Resources may share chunks.
-        const distinctFrames = new Set([...all].flatMap((encodedResource) => frameOf(encodedResource, true)));
+        const distinctFrames = new Set(
+          [...distinctResources].flatMap((encodedResource) => frameOf(encodedResource, true)),
+        );
         return [
           typeUrl,
-          { entries: all.size, bytes: [...distinctFrames].reduce((sum, { length }) => sum + length, 0) },
+          { entries: distinctResources.size, bytes: [...distinctFrames].reduce((sum, { length }) => sum + length, 0) },
         ];
       }),
     );
@@ -142,8 +144,8 @@ export class EncodedCache {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator === undefined) return undefined;
     if (generator.scope === 'all') {
-      const all = this.#getAll(context, typeUrl, shape, generator);
-      return names === '*' ? all : selectFrom(all, names);
+      const fullList = this.#getAll(context, typeUrl, shape, generator);
+      return names === '*' ? fullList : selectFrom(fullList, names);
     }
     // Named types do not support wildcards: a proxy learns their names from other resources.
     return names === '*' ? noResources : this.#getNamed(context, typeUrl, shape, this.#names.intern(names), generator);
@@ -157,8 +159,8 @@ export class EncodedCache {
   ): readonly EnvoyResource[] {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope === 'all') {
-      const all = generator.build(shape, context, this.#resourceMemory);
-      return names === '*' ? all : all.filter(({ name }) => names.includes(name));
+      const generatedMessages = generator.build(shape, context, this.#resourceMemory);
+      return names === '*' ? generatedMessages : generatedMessages.filter(({ name }) => names.includes(name));
     }
     return names === '*' ? [] : (generator?.build(shape, context, names, this.#resourceMemory) ?? []);
   }
@@ -171,12 +173,14 @@ export class EncodedCache {
     names: readonly string[] | '*',
   ): (() => boolean) | undefined {
     const generator = this.#generatorOf(typeUrl, shape);
-    const ahead =
-      generator && this.#keeps(typeUrl) ? this.#ahead.buildFor(context, typeUrl, shape, names, generator) : undefined;
+    const aheadBuild =
+      generator && this.#isTypeCached(typeUrl)
+        ? this.#listsAhead.buildListFor(context, typeUrl, shape, names, generator)
+        : undefined;
     const buildRemaining =
       this.#prepareList(context, typeUrl, shape, names) ?? this.#prepareFullList(context, typeUrl, shape);
-    if (ahead === undefined) return buildRemaining;
-    return () => ahead.buildPiece() || buildRemaining?.() === true;
+    if (aheadBuild === undefined) return buildRemaining;
+    return () => aheadBuild.buildPiece() || buildRemaining?.() === true;
   }
 
   #prepareList(
@@ -186,9 +190,9 @@ export class EncodedCache {
     names: readonly string[] | '*',
   ): (() => boolean) | undefined {
     const generator = this.#generatorOf(typeUrl, shape);
-    if (generator?.scope !== 'named' || names === '*' || !this.#keeps(typeUrl)) return undefined;
+    if (generator?.scope !== 'named' || names === '*' || !this.#isTypeCached(typeUrl)) return undefined;
     const listBuild = this.#pendingBuildOf(context, typeUrl, shape, this.#names.intern(names), generator);
-    return listBuild?.isLong ? () => listBuild.step() : undefined;
+    return listBuild?.isLongBuild ? () => listBuild.step() : undefined;
   }
 
   /** Returns the build that must finish first. For a layered list, this is the build of the common list. */
@@ -206,11 +210,11 @@ export class EncodedCache {
     return this.#pendingBuildOf(context, typeUrl, layer.commonShape, this.#models.modelFor(nameList).model, generator);
   }
 
-  carryOver(publication: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
+  carryOverSets(publication: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
     const { context, previous, forced, configs } = publication;
     const changedKeys = withGateways(publication);
     if (forced) this.#resourceMemory.clear();
-    else this.#resourceMemory.forget(changedKeys);
+    else this.#resourceMemory.invalidate(changedKeys);
     this.#history.add({ ...publication, changedKeys: new Set([...changedKeys, ...hostsOfRules(publication)]) });
     const { maxChangesAtOnce = defaultMaxChangesAtOnce } = this.#options;
     const isLargeChange = (): boolean =>
@@ -222,7 +226,7 @@ export class EncodedCache {
     const number = this.#history.numberOf(previous)!;
     const keys = [...changedKeys].map(parseConfigKey);
     const visibilityByShape = new Map<ProxyShape, boolean>();
-    const visibilityChangedFor = (shape: ProxyShape): boolean => {
+    const hasVisibilityChangedFor = (shape: ProxyShape): boolean => {
       const isVisible = visibilityByShape.get(shape) ?? changesVisibleServices(keys, shape, context, previous);
       visibilityByShape.set(shape, isVisible);
       return isVisible;
@@ -235,7 +239,7 @@ export class EncodedCache {
         set.list !== undefined &&
         (!keys.some(({ kind }) => mayAffectType(kind, typeUrl, shape.type)) ||
           this.#generatorOf(typeUrl, shape)?.isUntouched?.(keys, shape, context, previous));
-      const next = isUnaffected ? set : outdatedSet(set, number, () => visibilityChangedFor(shape));
+      const next = isUnaffected ? set : outdatedSet(set, number, () => hasVisibilityChangedFor(shape));
       if (next !== undefined) sets.byKey.set(key, next);
     }
   }
@@ -249,7 +253,7 @@ export class EncodedCache {
 
   #getAll(context: PushContext, typeUrl: string, shape: ProxyShape, generator: AllGenerator): ResourceMap {
     const set = this.#sets.set(context, typeUrl, shape, undefined);
-    if (set.list !== undefined) return this.#countHit(set.list);
+    if (set.list !== undefined) return this.#countCacheHit(set.list);
     set.list = this.#buildLayeredOfAll(context, typeUrl, shape, generator, set.base);
     if (set.list !== undefined) return set.list;
     this.#wholeListBuildFor(context, typeUrl, shape, generator, set).finish();
@@ -277,21 +281,22 @@ export class EncodedCache {
         set.list = list;
       },
     });
-    if (this.#keeps(typeUrl)) wholeBuilds.set(key, listBuild);
+    if (this.#isTypeCached(typeUrl)) wholeBuilds.set(key, listBuild);
     return listBuild;
   }
 
   /** `undefined` if the list exists or is short. */
   #prepareFullList(context: PushContext, typeUrl: string, shape: ProxyShape): (() => boolean) | undefined {
     const generator = this.#generatorOf(typeUrl, shape);
-    if (generator?.scope !== 'all' || generator.building === undefined || !this.#keeps(typeUrl)) return undefined;
+    if (generator?.scope !== 'all' || generator.building === undefined || !this.#isTypeCached(typeUrl))
+      return undefined;
     if (this.#sets.set(context, typeUrl, shape, undefined).list !== undefined) return undefined;
     const listShape = sharedLayerOf(context, shape, generator)?.commonShape ?? shape;
     const set = this.#sets.set(context, typeUrl, listShape, undefined);
     if (set.list !== undefined) return undefined;
-    const isLong =
+    const isLongBuild =
       this.#sets.setsOf(context).buildsAhead || set.base === undefined || set.base.size > maxShortWholeList;
-    if (!isLong) return undefined;
+    if (!isLongBuild) return undefined;
     const listBuild = this.#wholeListBuildFor(context, typeUrl, listShape, generator, set);
     return () => listBuild.step();
   }
@@ -303,13 +308,18 @@ export class EncodedCache {
     generator: AllGenerator,
     previousResources: ResourceMap | undefined,
   ): ResourceMap | undefined {
-    const layer = this.#keeps(typeUrl) ? sharedLayerOf(context, shape, generator) : undefined;
+    const layer = this.#isTypeCached(typeUrl) ? sharedLayerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
     const { commonShape, subjects } = layer;
     const ownResources = generator.sharing!.buildDiffering(shape, commonShape, context, subjects, this.#resourceMemory);
     if (ownResources === undefined) return undefined;
-    const base = this.#getAll(context, typeUrl, commonShape, generator);
-    return this.#encoder.buildLayered(base, ownResources.resources, ownResources.removedNames, previousResources);
+    const baseList = this.#getAll(context, typeUrl, commonShape, generator);
+    return this.#encoder.buildLayeredMap(
+      baseList,
+      ownResources.resources,
+      ownResources.removedNames,
+      previousResources,
+    );
   }
 
   #buildLayeredOfNamed(
@@ -320,7 +330,7 @@ export class EncodedCache {
     generator: NamedGenerator,
     previousResources: ResourceMap | undefined,
   ): ResourceMap | undefined {
-    const layer = this.#keeps(typeUrl) ? sharedLayerOf(context, shape, generator) : undefined;
+    const layer = this.#isTypeCached(typeUrl) ? sharedLayerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
     const { model, addedNames, missingNames } = this.#models.modelFor(nameList);
     const { subjectOfName } = generator.narrowing!;
@@ -328,11 +338,11 @@ export class EncodedCache {
     const names = [
       ...new Set([...addedNames, ...differingNames, ...generator.sharing!.alsoAbout(layer.subjects, nameList.names)]),
     ];
-    const base = this.#getNamed(context, typeUrl, layer.commonShape, model, generator);
+    const baseList = this.#getNamed(context, typeUrl, layer.commonShape, model, generator);
     const ownResources = names.length === 0 ? [] : generator.build(shape, context, names, this.#resourceMemory);
     const builtNames = new Set(ownResources.map(({ name }) => name));
-    return this.#encoder.buildLayered(
-      base,
+    return this.#encoder.buildLayeredMap(
+      baseList,
       ownResources,
       [...missingNames, ...names.filter((name) => !builtNames.has(name))],
       previousResources,
@@ -347,11 +357,11 @@ export class EncodedCache {
     generator: NamedGenerator,
   ): ResourceMap {
     const set = this.#sets.set(context, typeUrl, shape, nameList);
-    if (set.list !== undefined) return this.#countHit(set.list);
+    if (set.list !== undefined) return this.#countCacheHit(set.list);
     set.list =
       this.#buildLayeredOfNamed(context, typeUrl, shape, nameList, generator, set.base) ??
       this.#listBuildFor(context, typeUrl, shape, nameList, set, generator)?.finish() ??
-      this.#countHit(set.list!);
+      this.#countCacheHit(set.list!);
     return set.list;
   }
 
@@ -377,7 +387,7 @@ export class EncodedCache {
     const { base } = set;
     const shapeKey = this.#sets.key(typeUrl, shape, undefined);
     const changesSinceBase = base === undefined ? undefined : this.#history.changesSince(set.baseOf, context);
-    const affected =
+    const affectedList =
       // If the history does not reach back to the base, any name may be affected.
       changesSinceBase === undefined || changesSinceBase.forced
         ? nameList.names
@@ -388,7 +398,7 @@ export class EncodedCache {
             generator,
           );
     const listBuild = new ListBuild({
-      names: affected,
+      names: affectedList,
       base,
       siblingResources: base === undefined ? lists.get(shapeKey) : undefined,
       build: (requestedNames) => generator.build(shape, context, requestedNames, this.#resourceMemory),
@@ -400,15 +410,15 @@ export class EncodedCache {
       onComplete: (list) => {
         set.list = list;
         sharedList?.set(list);
-        if (this.#keeps(typeUrl)) lists.set(shapeKey, list);
+        if (this.#isTypeCached(typeUrl)) lists.set(shapeKey, list);
       },
     });
-    if (this.#keeps(typeUrl)) builds.set(key, listBuild);
+    if (this.#isTypeCached(typeUrl)) builds.set(key, listBuild);
     return listBuild;
   }
 
   #sharedListFor(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList, generator: Generator) {
-    if (!this.#keeps(typeUrl)) return undefined;
+    if (!this.#isTypeCached(typeUrl)) return undefined;
     const projection = generator.projection?.(shape, context);
     if (projection === undefined) return undefined;
     const lists = this.#sharedLists.get(context) ?? new WeakValues<ResourceMap>();
@@ -417,12 +427,12 @@ export class EncodedCache {
     return { key, get: () => lists.get(key), set: (list: ResourceMap) => void lists.set(key, list) };
   }
 
-  #countHit(list: ResourceMap): ResourceMap {
+  #countCacheHit(list: ResourceMap): ResourceMap {
     this.#resourceMemory.counts.hits++;
     return list;
   }
 
-  #keeps(typeUrl: string): boolean {
+  #isTypeCached(typeUrl: string): boolean {
     return this.#options.maxEntries > 0 && !this.#uncachedTypes.has(typeUrl);
   }
 }

@@ -37,7 +37,7 @@ export class ListBuild {
     if (options.base === undefined) this.#list = new Map();
   }
 
-  get isLong(): boolean {
+  get isLongBuild(): boolean {
     const { names, isHeavy = false } = this.#options;
     return isHeavy ? this.#position < names.length : names.length - this.#position > maxShortList;
   }
@@ -89,7 +89,7 @@ export class ListBuild {
     for (;;) {
       const { done, value } = steps.next();
       if (done) return value;
-      if (value !== undefined) encodeAhead(value);
+      if (value !== undefined) encodePart(value);
       yield;
     }
   }
@@ -107,7 +107,7 @@ export class ListBuild {
 }
 
 /** An error is reported later, with the resource that contains the part. */
-export function encodeAhead(partToEncode: PartToEncode): void {
+export function encodePart(partToEncode: PartToEncode): void {
   try {
     void partToEncode.bytes;
   } catch {

@@ -4,7 +4,7 @@ import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { EnvoyResource, type Generator } from '../../../networking/index.ts';
 import { AheadBuild } from './ahead-build.ts';
 import type { ContextSets } from './context-sets.ts';
-import { encodeAhead } from './list-build.ts';
+import { encodePart } from './list-build.ts';
 import type { InternedNameLists } from './name-list.ts';
 import type { ResourceMemory } from './resource-memory.ts';
 import { sharedLayerOf } from './shared-layer.ts';
@@ -29,7 +29,7 @@ export class ListsAhead {
     this.#listParts = listParts;
   }
 
-  buildFor(
+  buildListFor(
     context: PushContext,
     typeUrl: string,
     shape: ProxyShape,
@@ -40,8 +40,8 @@ export class ListsAhead {
     const { buildsAhead, aheadBuilds } = sets.setsOf(context);
     if (generator.precompute === undefined) return undefined;
     if (generator.scope === 'named' && names === '*') return undefined;
-    const isLong = buildsAhead || this.#isNew(context, typeUrl, shape, names, generator);
-    if (!isLong && !this.#hasManyChunks(context, typeUrl, shape, names, generator)) return undefined;
+    const isLongBuild = buildsAhead || this.#isNew(context, typeUrl, shape, names, generator);
+    if (!isLongBuild && !this.#hasManyChunks(context, typeUrl, shape, names, generator)) return undefined;
     const projection = generator.projection?.(shape, context) ?? '';
     const key = `${shape.type} ${typeUrl} ${projection} ${names === '*' ? '' : names.join()}`;
     let build = aheadBuilds.get(key);
@@ -50,7 +50,7 @@ export class ListsAhead {
       const listParts = generator.precompute(shape, context, resourceMemory, names === '*' ? [] : names);
       build = new AheadBuild(listParts, (partToEncode) => {
         if (partToEncode instanceof EnvoyResource) encode(partToEncode);
-        else encodeAhead(partToEncode);
+        else encodePart(partToEncode);
       });
       aheadBuilds.set(key, build);
     }
@@ -64,9 +64,9 @@ export class ListsAhead {
     names: readonly string[] | '*',
     generator: Generator,
   ): boolean {
-    const isNewFor = (of: ProxyShape): boolean => {
+    const isNewFor = (proxyShape: ProxyShape): boolean => {
       const list = generator.scope === 'all' || names === '*' ? undefined : this.#listParts.names.intern(names);
-      const { list: builtList, base } = this.#listParts.sets.set(context, typeUrl, of, list);
+      const { list: builtList, base } = this.#listParts.sets.set(context, typeUrl, proxyShape, list);
       return builtList === undefined && base === undefined;
     };
     if (!isNewFor(shape)) return false;

@@ -15,7 +15,7 @@ export class NameList {
 
   /** @param subjectOf the same function in each call */
   namesOf(subject: string, subjectOf: (name: string) => string): readonly string[] {
-    this.#indexesBySubject ??= orderIndexes(this.names.map(subjectOf));
+    this.#indexesBySubject ??= sortIndexesBySubject(this.names.map(subjectOf));
     const positions = this.#indexesBySubject;
     const matchingNames: string[] = [];
     for (
@@ -33,15 +33,15 @@ export class NameList {
   #lowerBound(subject: string, positions: Uint32Array, subjectOf: (name: string) => string): number {
     let [lowIndex, highIndex] = [0, positions.length];
     while (lowIndex < highIndex) {
-      const middle = (lowIndex + highIndex) >>> 1;
-      if (subjectOf(this.names[positions[middle]!]!) < subject) lowIndex = middle + 1;
-      else highIndex = middle;
+      const middleIndex = (lowIndex + highIndex) >>> 1;
+      if (subjectOf(this.names[positions[middleIndex]!]!) < subject) lowIndex = middleIndex + 1;
+      else highIndex = middleIndex;
     }
     return lowIndex;
   }
 }
 
-function orderIndexes(subjects: readonly string[]): Uint32Array {
+function sortIndexesBySubject(subjects: readonly string[]): Uint32Array {
   const positions = Uint32Array.from(subjects.keys());
   return positions.sort((a, b) => (subjects[a]! < subjects[b]! ? -1 : subjects[a]! > subjects[b]! ? 1 : a - b));
 }
@@ -87,18 +87,18 @@ export class ModelLists {
     const cachedModel = this.#modelledLists.get(list);
     if (cachedModel !== undefined) return cachedModel;
     const models = this.#models.map((model) => model.deref()).filter((model) => model !== undefined);
-    const modelled = findSimilar(list, models) ?? { model: list, addedNames: [], missingNames: [] };
-    const otherModels = models.filter((model) => model !== modelled.model);
-    this.#models = [modelled.model, ...otherModels].slice(0, maxModels).map((model) => new WeakRef(model));
-    this.#modelledLists.set(list, modelled);
-    return modelled;
+    const modelledList = findSimilar(list, models) ?? { model: list, addedNames: [], missingNames: [] };
+    const otherModels = models.filter((model) => model !== modelledList.model);
+    this.#models = [modelledList.model, ...otherModels].slice(0, maxModels).map((model) => new WeakRef(model));
+    this.#modelledLists.set(list, modelledList);
+    return modelledList;
   }
 }
 
 function findSimilar(list: NameList, models: readonly NameList[]): ModelledList | undefined {
   for (const model of models) {
-    const longer = Math.max(list.names.length, model.names.length);
-    const difference = nameDifference(list, model, Math.max(minAllowedDifferences, longer / 16));
+    const longerLength = Math.max(list.names.length, model.names.length);
+    const difference = nameDifference(list, model, Math.max(minAllowedDifferences, longerLength / 16));
     if (difference !== undefined) return { model, ...difference };
   }
   return undefined;

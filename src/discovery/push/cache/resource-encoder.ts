@@ -10,14 +10,14 @@ export class ResourceEncoder {
   readonly #encode: EncodeResource;
   readonly #onUnencodable: ((resource: EnvoyResource, error: unknown) => void) | undefined;
   readonly #encodedResources = new WeakMap<EnvoyResource, EncodedResource>();
-  readonly #unencodable = new WeakSet<EnvoyResource>();
+  readonly #unencodableResources = new WeakSet<EnvoyResource>();
 
   constructor(
     encode: EncodeResource = encodeGenerated,
-    unencodable?: (resource: EnvoyResource, error: unknown) => void,
+    onUnencodable?: (resource: EnvoyResource, error: unknown) => void,
   ) {
     this.#encode = encode;
-    this.#onUnencodable = unencodable;
+    this.#onUnencodable = onUnencodable;
   }
 
   /**
@@ -27,22 +27,22 @@ export class ResourceEncoder {
   encode(resource: EnvoyResource, previous: EncodedResource | undefined): EncodedResource | undefined {
     const cachedResource = this.#encodedResources.get(resource);
     if (cachedResource !== undefined) return previous?.version === cachedResource.version ? previous : cachedResource;
-    if (this.#unencodable.has(resource)) return undefined;
-    let latest: EncodedResource;
+    if (this.#unencodableResources.has(resource)) return undefined;
+    let latestResource: EncodedResource;
     try {
-      latest = this.#encode(resource);
+      latestResource = this.#encode(resource);
     } catch (error) {
-      this.#unencodable.add(resource);
+      this.#unencodableResources.add(resource);
       this.#onUnencodable?.(resource, error);
       return undefined;
     }
-    const encodedResource = previous?.version === latest.version ? previous : latest;
+    const encodedResource = previous?.version === latestResource.version ? previous : latestResource;
     this.#encodedResources.set(resource, encodedResource);
     return encodedResource;
   }
 
-  buildLayered(
-    base: ResourceMap,
+  buildLayeredMap(
+    baseMap: ResourceMap,
     ownResources: readonly EnvoyResource[],
     removedNames: readonly string[],
     previous: ResourceMap | undefined,
@@ -51,14 +51,16 @@ export class ResourceEncoder {
     const missingNames = [...removedNames];
     for (const resource of ownResources) {
       const { name } = resource;
-      const latest = this.encode(resource, base.get(name)) ?? previous?.get(name);
-      if (latest === undefined) missingNames.push(name);
+      const encodedResource = this.encode(resource, baseMap.get(name)) ?? previous?.get(name);
+      if (encodedResource === undefined) missingNames.push(name);
       // Reuses equal bytes of the base or the previous list.
       else
         encodedResources.push(
-          [base.get(name), previous?.get(name)].find((candidate) => candidate?.version === latest.version) ?? latest,
+          [baseMap.get(name), previous?.get(name)].find(
+            (candidate) => candidate?.version === encodedResource.version,
+          ) ?? encodedResource,
         );
     }
-    return LayeredResources.layerOver(base, encodedResources, missingNames, previous);
+    return LayeredResources.createLayerOver(baseMap, encodedResources, missingNames, previous);
   }
 }

@@ -25,9 +25,9 @@ async function buildRepeatedly(cache: ResourceMemory): Promise<readonly WeakRef<
   const builtRefs: WeakRef<object>[] = [];
   for (let round = 0; round < 200; round++) {
     for (let key = 0; key < 20; key++) {
-      builtRefs.push(new WeakRef(cache.recall('RDS', `${key}`, [{}], () => dependent(`VirtualService/n/${key}`))));
+      builtRefs.push(new WeakRef(cache.getOrBuild('RDS', `${key}`, [{}], () => dependent(`VirtualService/n/${key}`))));
     }
-    cache.forget([]);
+    cache.invalidate([]);
     await turn();
   }
   return builtRefs;
@@ -37,8 +37,8 @@ test('ResourceMemory releases a replaced value, even after an eviction', async (
   const roomy = new ResourceMemory({ maxEntries: 1_000 });
   const fullCache = new ResourceMemory({ maxEntries: 1_000 });
   for (let index = 0; index < 1_001; index++)
-    fullCache.recall('CDS', `${index}`, [], () => dependent('ServiceEntry/n/gone'));
-  fullCache.forget(['ServiceEntry/n/gone']);
+    fullCache.getOrBuild('CDS', `${index}`, [], () => dependent('ServiceEntry/n/gone'));
+  fullCache.invalidate(['ServiceEntry/n/gone']);
   for (const cache of [roomy, fullCache]) {
     const builtRefs = await buildRepeatedly(cache);
     await collectGarbage();
@@ -51,10 +51,10 @@ test('ResourceMemory releases an evicted value and its neighbors in the eviction
   const cache = new ResourceMemory({ maxEntries: 50 });
   const builtRefs: WeakRef<object>[] = [];
   for (let key = 0; key < 5_000; key++) {
-    builtRefs.push(new WeakRef(cache.recall('EDS', `${key}`, [], () => dependent('ServiceEntry/n/s'))));
+    builtRefs.push(new WeakRef(cache.getOrBuild('EDS', `${key}`, [], () => dependent('ServiceEntry/n/s'))));
     if (key % 500 === 0) await turn();
   }
-  cache.forget([]);
+  cache.invalidate([]);
   await collectGarbage();
   expect(liveCount(builtRefs)).toBe(50);
   expect(liveCount(builtRefs.slice(-50))).toBe(50);
@@ -64,8 +64,8 @@ test('ResourceMemory limits the number of evicted keys that it remembers, even i
   const cache = new ResourceMemory({ maxEntries: 1_000 });
   const rounds = (times: number): void => {
     for (let at = 0; at < times * 1_500; at++)
-      cache.recall('EDS', `${at % 1_500}`, [], () => dependent('ServiceEntry/n/s'));
-    cache.forget([]);
+      cache.getOrBuild('EDS', `${at % 1_500}`, [], () => dependent('ServiceEntry/n/s'));
+    cache.invalidate([]);
   };
   rounds(20);
   const heapBefore = await heapMb();

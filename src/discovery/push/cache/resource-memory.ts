@@ -30,15 +30,15 @@ export interface MemoryCounts {
 
 const entryBytes = 300;
 /** Entries are measured after their resources are encoded. */
-const maxUnmeasured = 8_192;
+const maxUnmeasuredEntries = 8_192;
 /** The same number of older keys is kept too. */
-const maxDropped = 32_768;
+const maxDroppedIds = 32_768;
 /** A listener may depend on all services. */
 const maxDependencies = 256;
 const noKeys: readonly string[] = [];
-const minReportedRemade = 1_000;
+const minReportedRebuilds = 1_000;
 
-interface Entry extends LinkedItem<Entry> {
+interface MemoryEntry extends LinkedItem<MemoryEntry> {
   readonly id: string;
   readonly inputs: readonly unknown[];
   readonly value: unknown;
@@ -62,17 +62,17 @@ interface SharedBytes {
 export class ResourceMemory implements Memory {
   readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0, rebuilds: 0 };
   readonly #options: ResourceMemoryOptions;
-  readonly #entries = new Map<string, Entry>();
-  readonly #queue = new LinkedQueue<Entry>();
+  readonly #entries = new Map<string, MemoryEntry>();
+  readonly #queue = new LinkedQueue<MemoryEntry>();
   readonly #dependants = new Map<string, Set<string>>();
 
   #bytes = 0;
   readonly #blocks = new Map<PartBlock, SharedBytes>();
-  #unmeasuredEntries: Entry[] = [];
+  #unmeasuredEntries: MemoryEntry[] = [];
   #recentlyDropped = new Set<number>();
-  #previouslyDropped = new Set<number>();
-  #reportedRemade = 0;
-  #reportThreshold = minReportedRemade;
+  #previouslyDroppedIds = new Set<number>();
+  #reportedRebuilds = 0;
+  #reportThreshold = minReportedRebuilds;
 
   constructor(options: ResourceMemoryOptions) {
     this.#options = options;
@@ -90,7 +90,7 @@ export class ResourceMemory implements Memory {
     return this.#dependants.size;
   }
 
-  recall<T extends { readonly dependsOn: readonly ConfigKey[] }>(
+  getOrBuild<T extends { readonly dependsOn: readonly ConfigKey[] }>(
     type: CachedType,
     key: string,
     inputs: readonly unknown[],
@@ -100,7 +100,7 @@ export class ResourceMemory implements Memory {
     if (maxEntries === 0 || uncachedTypes?.has(type)) return build(undefined);
     const id = `${type} ${key}`;
     const cachedEntry = this.#entries.get(id);
-    if (cachedEntry !== undefined && sameInputs(cachedEntry.inputs, inputs)) {
+    if (cachedEntry !== undefined && areInputsEqual(cachedEntry.inputs, inputs)) {
       this.counts.hits++;
       cachedEntry.isRecentlyUsed = true;
       return cachedEntry.value as T;
@@ -119,7 +119,7 @@ export class ResourceMemory implements Memory {
       dependsOn: value.dependsOn.length > maxDependencies ? noKeys : value.dependsOn.map(configKeyText),
       isRecentlyUsed: false,
       bytes: 0,
-      blocks: none,
+      blocks: noBlocks,
       older: undefined,
       newer: undefined,
     });
@@ -130,8 +130,8 @@ export class ResourceMemory implements Memory {
     return this.#entries.get(`${type} ${key}`)?.value;
   }
 
-  forget(changedKeys: Iterable<string>): void {
-    this.#measure();
+  invalidate(changedKeys: Iterable<string>): void {
+    this.#measureEntries();
     this.#reportThrashing();
     for (const key of changedKeys) {
       for (const id of this.#dependants.get(key) ?? []) this.#remove(this.#entries.get(id)!);
@@ -143,31 +143,31 @@ export class ResourceMemory implements Memory {
     this.#queue.clear();
     this.#dependants.clear();
     this.#recentlyDropped.clear();
-    this.#previouslyDropped.clear();
+    this.#previouslyDroppedIds.clear();
     this.#unmeasuredEntries = [];
     this.#blocks.clear();
     this.#bytes = 0;
   }
 
-  #measure(): void {
+  #measureEntries(): void {
     for (const entry of this.#unmeasuredEntries) {
       if (entry.bytes < 0) continue;
-      entry.bytes = entryBytes + 8 * entry.inputs.length + bytesIn(entry.value);
-      entry.blocks = blocksIn(entry.value);
+      entry.bytes = entryBytes + 8 * entry.inputs.length + countBytes(entry.value);
+      entry.blocks = listBlocks(entry.value);
       this.#bytes += entry.bytes;
-      for (const block of entry.blocks) this.#holdBlock(block);
+      for (const block of entry.blocks) this.#retainBlock(block);
     }
     this.#unmeasuredEntries = [];
     while (this.#bytes > (this.#options.maxBytes ?? Number.POSITIVE_INFINITY)) this.#evict();
   }
 
-  #holdBlock(block: PartBlock): void {
+  #retainBlock(block: PartBlock): void {
     const sharedBlock = this.#blocks.get(block);
     if (sharedBlock !== undefined) {
       sharedBlock.holders++;
       return;
     }
-    const bytes = block.bytesKept + 8 * block.parts.length;
+    const bytes = block.retainedBytes + 8 * block.parts.length;
     this.#blocks.set(block, { holders: 1, bytes });
     this.#bytes += bytes;
   }
@@ -181,14 +181,14 @@ export class ResourceMemory implements Memory {
 
   /** A few repeated builds result from changes and rare use. */
   #reportThrashing(): void {
-    const remade = this.counts.rebuilds - this.#reportedRemade;
-    if (remade < this.#reportThreshold) return;
-    this.#reportedRemade = this.counts.rebuilds;
+    const newRebuilds = this.counts.rebuilds - this.#reportedRebuilds;
+    if (newRebuilds < this.#reportThreshold) return;
+    this.#reportedRebuilds = this.counts.rebuilds;
     this.#reportThreshold *= 2;
-    this.#options.onThrashing?.({ rebuiltCount: remade, entries: this.size, bytes: this.bytes });
+    this.#options.onThrashing?.({ rebuiltCount: newRebuilds, entries: this.size, bytes: this.bytes });
   }
 
-  #add(entry: Entry): void {
+  #add(entry: MemoryEntry): void {
     const { id } = entry;
     this.#entries.set(id, entry);
     this.#queue.add(entry);
@@ -199,7 +199,7 @@ export class ResourceMemory implements Memory {
       else ids.add(id);
     }
     // The entry may be evicted after this.
-    if (this.#unmeasuredEntries.length >= maxUnmeasured) this.#measure();
+    if (this.#unmeasuredEntries.length >= maxUnmeasuredEntries) this.#measureEntries();
     while (this.#entries.size > this.#options.maxEntries) this.#evict();
   }
 
@@ -215,25 +215,25 @@ export class ResourceMemory implements Memory {
     this.counts.evictions++;
     this.#remove(entry);
     this.#recentlyDropped.add(hashOf(entry.id));
-    if (this.#recentlyDropped.size < maxDropped) return;
-    this.#previouslyDropped = this.#recentlyDropped;
+    if (this.#recentlyDropped.size < maxDroppedIds) return;
+    this.#previouslyDroppedIds = this.#recentlyDropped;
     this.#recentlyDropped = new Set();
   }
 
   #wasDropped(id: string): boolean {
-    if (this.#recentlyDropped.size === 0 && this.#previouslyDropped.size === 0) return false;
+    if (this.#recentlyDropped.size === 0 && this.#previouslyDroppedIds.size === 0) return false;
     const hash = hashOf(id);
-    return this.#recentlyDropped.delete(hash) || this.#previouslyDropped.delete(hash);
+    return this.#recentlyDropped.delete(hash) || this.#previouslyDroppedIds.delete(hash);
   }
 
-  #remove(entry: Entry): void {
+  #remove(entry: MemoryEntry): void {
     const { id } = entry;
     this.#entries.delete(id);
     this.#queue.remove(entry);
     this.#bytes -= entry.bytes;
     entry.bytes = -1;
     for (const block of entry.blocks) this.#release(block);
-    entry.blocks = none;
+    entry.blocks = noBlocks;
     for (const key of entry.dependsOn) {
       const ids = this.#dependants.get(key);
       ids?.delete(id);
@@ -243,30 +243,30 @@ export class ResourceMemory implements Memory {
 }
 
 /** Shared blocks are not counted. */
-function bytesIn(value: unknown): number {
-  if (value instanceof Encodable) return value.bytesKept;
+function countBytes(value: unknown): number {
+  if (value instanceof Encodable) return value.retainedBytes;
   let sum = 0;
   for (const fieldValue of Object.values(value as object)) {
-    if (fieldValue instanceof Encodable) sum += fieldValue.bytesKept;
+    if (fieldValue instanceof Encodable) sum += fieldValue.retainedBytes;
     else if (Array.isArray(fieldValue)) {
       sum += 8 * fieldValue.length;
-      for (const item of fieldValue) if (item instanceof Encodable) sum += item.bytesKept;
+      for (const item of fieldValue) if (item instanceof Encodable) sum += item.retainedBytes;
     }
   }
   return sum;
 }
 
-const none: readonly PartBlock[] = [];
+const noBlocks: readonly PartBlock[] = [];
 
-function blocksIn(value: unknown): readonly PartBlock[] {
+function listBlocks(value: unknown): readonly PartBlock[] {
   if (value instanceof ResourceOfParts) return value.blocks;
   return Object.values(value as object).flatMap((fieldValue) => {
     if (fieldValue instanceof ResourceOfParts) return fieldValue.blocks;
-    return Array.isArray(fieldValue) && fieldValue[0] instanceof PartBlock ? fieldValue : none;
+    return Array.isArray(fieldValue) && fieldValue[0] instanceof PartBlock ? fieldValue : noBlocks;
   });
 }
 
-function sameInputs(a: readonly unknown[], b: readonly unknown[]): boolean {
+function areInputsEqual(a: readonly unknown[], b: readonly unknown[]): boolean {
   if (a.length !== b.length) return false;
   for (let index = 0; index < a.length; index++) if (a[index] !== b[index]) return false;
   return true;

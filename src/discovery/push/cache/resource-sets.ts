@@ -31,7 +31,7 @@ export interface CachedSets {
 
 export const minSweptSets = 1_000;
 
-const maxLag = 256;
+const maxContextLag = 256;
 
 export function isSetInUse({ shape, names }: CachedSet): boolean {
   return shape.deref() !== undefined && (names === undefined || names.deref() !== undefined);
@@ -41,24 +41,28 @@ export function isSetInUse({ shape, names }: CachedSet): boolean {
 export function addSet(sets: CachedSets, key: string, set: CachedSet): void {
   const { byKey } = sets;
   if (byKey.size >= sets.sweepAt) {
-    for (const [other, unused] of byKey) if (!isSetInUse(unused)) byKey.delete(other);
+    for (const [other, unusedSets] of byKey) if (!isSetInUse(unusedSets)) byKey.delete(other);
     sets.sweepAt = Math.max(minSweptSets, 2 * byKey.size);
   }
   byKey.set(key, set);
 }
 
 /** The next base is the list of this set, or otherwise the base of this set. */
-export function outdatedSet(set: CachedSet, number: number, changesVisibility: () => boolean): CachedSet | undefined {
-  const isNamed = set.names !== undefined;
+export function outdatedSet(
+  set: CachedSet,
+  number: number,
+  hasVisibilityChanged: () => boolean,
+): CachedSet | undefined {
+  const hasNames = set.names !== undefined;
   if (set.list !== undefined) {
     return {
       ...set,
       list: undefined,
       base: set.list,
       baseOf: number,
-      visibilityChanged: isNamed && changesVisibility(),
+      visibilityChanged: hasNames && hasVisibilityChanged(),
     };
   }
-  if (set.base === undefined || number - set.baseOf >= maxLag) return undefined;
-  return { ...set, visibilityChanged: set.visibilityChanged || (isNamed && changesVisibility()) };
+  if (set.base === undefined || number - set.baseOf >= maxContextLag) return undefined;
+  return { ...set, visibilityChanged: set.visibilityChanged || (hasNames && hasVisibilityChanged()) };
 }

@@ -43,18 +43,18 @@ const unchangedPerStep = 64;
 
 function* listSteps({ base, build, buildSteps, encode, onComplete }: WholeListBuildOptions): Generator<void, void> {
   const list = new Map<string, EncodedResource>();
-  let unchanged = 0;
-  for (const resource of buildSteps === undefined ? build() : yield* withRests(buildSteps)) {
+  let unchangedCount = 0;
+  for (const resource of buildSteps === undefined ? build() : yield* pauseBetweenSteps(buildSteps)) {
     const previous = base?.get(resource.name);
     const encodedResource = encode(resource, previous) ?? previous;
     if (encodedResource !== undefined) list.set(resource.name, encodedResource);
     // Pauses less often for unchanged resources.
-    if (encodedResource !== previous || ++unchanged % unchangedPerStep === 0) yield;
+    if (encodedResource !== previous || ++unchangedCount % unchangedPerStep === 0) yield;
   }
   onComplete(areMapsEqual(base, list) ? base! : list);
 }
 
-function* withRests<Result>(steps: Iterator<undefined, Result>): Generator<void, Result> {
+function* pauseBetweenSteps<Result>(steps: Iterator<undefined, Result>): Generator<void, Result> {
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;

@@ -42,7 +42,7 @@ let world: GivenWorld;
 let state: MeshState;
 
 function put(objects: ReadonlyMap<string, Config>): { key: string; event: 'update' }[] {
-  world.directory.snapshot = world.directory.snapshot.edited(objects);
+  world.directory.snapshot = world.directory.snapshot.withEdits(objects);
   return [...objects.keys()].map((key) => ({ key, event: 'update' as const }));
 }
 

@@ -9,19 +9,19 @@ export interface ChangesBetween {
 
 /** Between contexts that are further apart, anything may differ. */
 const maxSteps = 256;
-const allChanged: ChangesBetween = { forced: true, changedKeys: new Set() };
+const forcedChanges: ChangesBetween = { forced: true, changedKeys: new Set() };
 
 /** Steps do not reference contexts, so that a waiting node keeps only its own context in memory. */
 export class ContextHistory {
   readonly #numbers = new WeakMap<PushContext, number>();
   #steps: ChangesBetween[] = [];
-  #newest = 0;
+  #newestNumber = 0;
   /** Cached, because many nodes move between the same two contexts. */
   #lastResult: { readonly fromNumber: number; readonly toNumber: number; readonly changes: ChangesBetween } | undefined;
 
   add({ context, previous, forced, changedKeys }: ContextPublication): void {
-    if (previous !== undefined && !this.#numbers.has(previous)) this.#numbers.set(previous, this.#newest);
-    this.#numbers.set(context, ++this.#newest);
+    if (previous !== undefined && !this.#numbers.has(previous)) this.#numbers.set(previous, this.#newestNumber);
+    this.#numbers.set(context, ++this.#newestNumber);
     this.#steps.push({ forced, changedKeys });
     if (this.#steps.length > maxSteps) this.#steps = this.#steps.slice(maxSteps / 2);
   }
@@ -36,15 +36,15 @@ export class ContextHistory {
   }
 
   changesSince(fromNumber: number | undefined, current: PushContext): ChangesBetween | undefined {
-    const to = this.#numbers.get(current);
-    const oldest = this.#newest - this.#steps.length;
-    if (fromNumber === undefined || to === undefined || fromNumber > to) return undefined;
-    if (fromNumber < oldest) return allChanged;
-    if (this.#lastResult?.fromNumber === fromNumber && this.#lastResult.toNumber === to)
+    const toNumber = this.#numbers.get(current);
+    const oldestNumber = this.#newestNumber - this.#steps.length;
+    if (fromNumber === undefined || toNumber === undefined || fromNumber > toNumber) return undefined;
+    if (fromNumber < oldestNumber) return forcedChanges;
+    if (this.#lastResult?.fromNumber === fromNumber && this.#lastResult.toNumber === toNumber)
       return this.#lastResult.changes;
-    const steps = this.#steps.slice(fromNumber - oldest, to - oldest);
+    const steps = this.#steps.slice(fromNumber - oldestNumber, toNumber - oldestNumber);
     const changes = steps.length === 1 ? steps[0]! : mergeSteps(steps);
-    this.#lastResult = { fromNumber, toNumber: to, changes };
+    this.#lastResult = { fromNumber, toNumber: toNumber, changes };
     return changes;
   }
 }

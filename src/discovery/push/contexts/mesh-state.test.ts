@@ -15,7 +15,7 @@ it('MeshState reports why services and endpoints changed, as their registries co
   const world = new GivenWorld([]);
   const reasons = (endpoints: readonly string[]): unknown => {
     const key = 'ServiceEntry/a/x';
-    world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(endpoints)]]));
+    world.directory.snapshot = world.directory.snapshot.withEdits(new Map([[key, entry(endpoints)]]));
     return world.state.computeServices([{ key, event: 'update' }]).reasons;
   };
   // The service and its first endpoints are both new.
@@ -29,7 +29,7 @@ it('MeshState names the services of a cancelled computation in the next context'
   const changes: (readonly string[])[] = [];
   world.state.onPublished(({ changedKeys }) => changes.push([...changedKeys]));
   const key = 'ServiceEntry/a/x';
-  world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(['10.0.0.1'])]]));
+  world.directory.snapshot = world.directory.snapshot.withEdits(new Map([[key, entry(['10.0.0.1'])]]));
   const cancelled = world.state.computeServicesInTurns([{ key, event: 'add' }], undefined, AbortSignal.abort());
   await expect(cancelled).rejects.toThrow();
   world.state.publishContext({ forced: false, changedKeys: ['VirtualService/a/other'] });
@@ -43,7 +43,7 @@ it('MeshState waits with a context for the computation that follows the running 
   // Starts the next computation after the first one, like the chart.
   const next = first.then(() => world.state.computeServicesInTurns([{ key, event: 'add' }]));
   const publishing = world.state.publishContextInTurns({ forced: false, changedKeys: [] });
-  world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(['10.0.0.1'])]]));
+  world.directory.snapshot = world.directory.snapshot.withEdits(new Map([[key, entry(['10.0.0.1'])]]));
   const { services } = await publishing;
   await next;
   expect(services.map(({ hostname }) => hostname)).toEqual(['x.test']);

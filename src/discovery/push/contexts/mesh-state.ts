@@ -193,7 +193,7 @@ export class MeshState {
     signal?: AbortSignal,
   ): Promise<ServicesReading> {
     return this.#computations.run(
-      this.#builds.do(() => new Turns().through(this.#computeServicesInSteps(changes, registries, signal))),
+      this.#builds.run(() => new Turns().runSteps(this.#computeServicesInSteps(changes, registries, signal))),
     );
   }
 
@@ -204,7 +204,7 @@ export class MeshState {
   ): Steps<ServicesReading> {
     const { byKey } = this.configs;
     try {
-      if (registries !== undefined) yield* this.registries.keepOnlyRegistriesInSteps(registries);
+      if (registries !== undefined) yield* this.registries.removeOtherRegistriesInSteps(registries);
       yield* this.registries.configureInSteps(this.registrySettings);
       if (this.#hasApplied && changes !== undefined) yield* this.registries.applyInSteps(changes, byKey);
       else yield* this.registries.loadInSteps(byKey);
@@ -217,7 +217,7 @@ export class MeshState {
     }
     signal?.throwIfAborted();
     const { forced, services, endpoints, proxies, reasons } = this.registries.takePendingPush();
-    const report = this.registries.objects.takeReport();
+    const report = this.registries.objects.drainReport();
     for (const listener of this.#reportListeners) listener(report);
     return {
       services: this.registry.services.length,
@@ -243,7 +243,7 @@ export class MeshState {
   /** Waits until services reflect all earlier changes. */
   async publishContextInTurns(order: ContextOrder): Promise<PushContext> {
     await this.#computations.waitUntilIdle();
-    return await this.#builds.do(() => new Turns().through(this.#publishContextInSteps(order)));
+    return await this.#builds.run(() => new Turns().runSteps(this.#publishContextInSteps(order)));
   }
 
   *#publishContextInSteps({ forced, changedKeys }: ContextOrder): Steps<PushContext> {

@@ -16,7 +16,7 @@ export class ServiceComputations {
 
   /** Services then reflect all objects that changed before this call. Resolves even if computations fail. */
   async waitUntilIdle(): Promise<void> {
-    for (let waits = 0; waits < 2 && this.#runningTask !== undefined; waits++) {
+    for (let waitCount = 0; waitCount < 2 && this.#runningTask !== undefined; waitCount++) {
       await this.#runningTask.catch(() => {});
       // The chart starts the next computation when it receives this result.
       await nextTurn();

@@ -18,7 +18,7 @@ import {
   type CheckSources,
   type ConfigCheck,
   type ConfigWarning,
-  isWritten,
+  isWrittenConfig,
   type ObjectLocation,
 } from '../config-warning.ts';
 
@@ -39,13 +39,14 @@ export const checkCredentials: ConfigCheck = function* (sources) {
   }
   for (const config of configs.DestinationRule) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const { credential, field } of clientCredentials(config.spec)) {
       const resource = credentialResourceName(credential);
       const credentialName = parseCredentialName(resource, config.namespace);
       // A rule with a selector applies only to clients of its namespace, one without also to gateways of any namespace.
-      const isSure = config.spec.workloadSelector !== undefined || isCertain(resource, config);
-      if (credentialName !== undefined) yield warningOf({ config, field }, credentialName, isSure, names, sources);
+      const isCertainlyMissing = config.spec.workloadSelector !== undefined || isCertain(resource, config);
+      if (credentialName !== undefined)
+        yield warningOf({ config, field }, credentialName, isCertainlyMissing, names, sources);
     }
   }
 };
@@ -60,11 +61,11 @@ function* clientCredentials({
   ];
   for (const { policy, path } of policies) {
     const levels = policy?.portLevelSettings ?? [];
-    const all = [
+    const tlsSettings = [
       { tls: policy?.tls, path },
       ...levels.map(({ tls }, index) => ({ tls, path: `${path}.portLevelSettings[${index}]` })),
     ];
-    for (const { tls, path: tlsPath } of all) {
+    for (const { tls, path: tlsPath } of tlsSettings) {
       if (tls?.credentialName && (tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL'))
         yield { credential: tls.credentialName, field: `${tlsPath}.tls.credentialName` };
     }
@@ -88,7 +89,7 @@ export function locateCredential(
       field: isFromIngress ? `${path}.secretName` : `${path}.tls.certificateRefs[${indexOf(field)}]`,
     };
   }
-  return isWritten(config) ? { config, field: `spec.servers[${index}].tls.${field}` } : undefined;
+  return isWrittenConfig(config) ? { config, field: `spec.servers[${index}].tls.${field}` } : undefined;
 }
 
 /** A generated server has `credentialName` for one reference of its listener, and `credentialNames` for several. */
@@ -107,35 +108,35 @@ function isCertain(resource: string, { kind }: Config): boolean {
   return kind === 'KubernetesGateway' || resource.slice(resource.indexOf('://') + '://'.length).includes('/');
 }
 
-interface Names {
+interface CredentialNames {
   /** Keys of the form `Secret/namespace/name`. */
   readonly keys: ReadonlySet<string>;
   /** Keys of the form `Secret/name`, which match any namespace. */
   readonly keysInAnyNamespace: ReadonlySet<string>;
 }
 
-function namesOf({ Secret, ConfigMap }: ConfigSet): Names {
-  const all: readonly Config[] = [...Secret, ...ConfigMap];
+function namesOf({ Secret, ConfigMap }: ConfigSet): CredentialNames {
+  const credentialConfigs: readonly Config[] = [...Secret, ...ConfigMap];
   return {
-    keys: new Set(all.map((config) => configKeyText(config))),
-    keysInAnyNamespace: new Set(all.map(({ kind, name }) => `${kind}/${name}`)),
+    keys: new Set(credentialConfigs.map((config) => configKeyText(config))),
+    keysInAnyNamespace: new Set(credentialConfigs.map(({ kind, name }) => `${kind}/${name}`)),
   };
 }
 
 function warningOf(
   credentialField: { readonly config: Config; readonly field: string },
   { kind, namespace, name, roots }: CredentialName,
-  certain: boolean,
-  { keys, keysInAnyNamespace }: Names,
+  isSure: boolean,
+  { keys, keysInAnyNamespace }: CredentialNames,
   { knownObjects }: CheckSources,
 ): ConfigWarning | undefined {
   const candidates = roots ? [name, rootsObjectName(name)] : [name];
-  const isThere = candidates.some((secretName) =>
-    certain ? keys.has(`${kind}/${namespace}/${secretName}`) : keysInAnyNamespace.has(`${kind}/${secretName}`),
+  const hasCredential = candidates.some((secretName) =>
+    isSure ? keys.has(`${kind}/${namespace}/${secretName}`) : keysInAnyNamespace.has(`${kind}/${secretName}`),
   );
-  if (isThere || !knownObjects.isComplete(kind, certain ? namespace : undefined)) return undefined;
-  const secretText = certain ? `${namespace}/${name}` : name;
-  const advice = certain
+  if (hasCredential || !knownObjects.isComplete(kind, isSure ? namespace : undefined)) return undefined;
+  const secretText = isSure ? `${namespace}/${name}` : name;
+  const advice = isSure
     ? 'create it, or correct the name'
     : "create it in the namespace of the gateway's or client's workload, or correct the name";
   return {

@@ -4,19 +4,19 @@ import { objectsByName } from '../../../model/config/config-set.ts';
 import { hostsOverlap } from '../../../model/fields/hostname.ts';
 import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 
 const maxHosts = 5;
 
 export const checkGatewaysOfRoutes: ConfigCheck = function* (sources) {
   const gatewayByName = objectsByName(sources.configs.Gateway);
-  const namesakes = Map.groupBy(sources.configs.Gateway.filter(isWritten), ({ name }) => name);
+  const namesakes = Map.groupBy(sources.configs.Gateway.filter(isWrittenConfig), ({ name }) => name);
   for (const config of sources.configs.VirtualService) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const [index, writtenGateway] of (config.spec.gateways ?? []).entries()) {
       if (writtenGateway === 'mesh') continue;
-      const name = qualified(writtenGateway, config);
+      const name = qualifiedName(writtenGateway, config);
       const gateway = gatewayByName.get(name);
       if (gateway === undefined)
         yield missingGateway(config, index, name, namesakes.get(name.slice(name.indexOf('/') + 1)) ?? [], sources);
@@ -26,7 +26,7 @@ export const checkGatewaysOfRoutes: ConfigCheck = function* (sources) {
   }
 };
 
-function qualified(gateway: string, { namespace }: Config): string {
+function qualifiedName(gateway: string, { namespace }: Config): string {
   return gateway === 'mesh' || gateway.includes('/') ? gateway : `${namespace}/${gateway}`;
 }
 
@@ -34,20 +34,20 @@ function qualified(gateway: string, { namespace }: Config): string {
 function* matchesOfNoGateway(config: Config<VirtualService>): Generator<ConfigWarning> {
   const { hosts, gateways = [], http = [], tls = [], tcp = [] } = config.spec;
   if (hosts.length === 0) return;
-  const bound = new Set(
-    (gateways.length === 0 ? ['mesh'] : gateways).map((gatewayName) => qualified(gatewayName, config)),
+  const boundGateways = new Set(
+    (gateways.length === 0 ? ['mesh'] : gateways).map((gatewayName) => qualifiedName(gatewayName, config)),
   );
   for (const [list, routes] of Object.entries({ http, tls, tcp })) {
     for (const [routeIndex, { match = [] }] of routes.entries()) {
       for (const [index, { gateways: matchGateways = [] }] of match.entries()) {
         if (
           matchGateways.length === 0 ||
-          matchGateways.some((chosenGateway) => bound.has(qualified(chosenGateway, config)))
+          matchGateways.some((chosenGateway) => boundGateways.has(qualifiedName(chosenGateway, config)))
         )
           continue;
         yield {
           ...{ code: 'GATEWAY_NOT_FOUND', config, field: `spec.${list}[${routeIndex}].match[${index}].gateways` },
-          message: `none of ${matchGateways.join(', ')} is a gateway of this object, so the match applies to no request: choose one of ${[...bound].join(', ')}, or add it to spec.gateways`,
+          message: `none of ${matchGateways.join(', ')} is a gateway of this object, so the match applies to no request: choose one of ${[...boundGateways].join(', ')}, or add it to spec.gateways`,
         };
       }
     }
@@ -66,13 +66,13 @@ function missingGateway(
     (other === undefined || !knownObjects.areFromFiles) &&
     knownObjects.isComplete('Gateway', name.slice(0, name.indexOf('/')));
   if (other === undefined && !isMissing) return undefined;
-  const correction =
+  const advice =
     other === undefined
       ? 'correct the name (namespace/name of another namespace)'
       : `write ${other.namespace}/${other.name}, if that one is meant`;
   return {
     ...{ code: 'GATEWAY_NOT_FOUND', config, field: `spec.gateways[${index}]` },
-    message: `${isMissing ? 'there is' : 'these files contain'} no Gateway ${name}, so these routes apply at no gateway: ${correction}, or create the Gateway`,
+    message: `${isMissing ? 'there is' : 'these files contain'} no Gateway ${name}, so these routes apply at no gateway: ${advice}, or create the Gateway`,
     ...(other && { other: { config: other } }),
   };
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../../../model/config/config.ts';
 import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';
 import type { Service } from '../../../model/services/service.ts';
-import { type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 import { objectOfService } from '../known-objects.ts';
 
 export const checkNetworks: ConfigCheck = function* ({ context, configs, knownObjects }) {
@@ -22,7 +22,7 @@ export const checkNetworks: ConfigCheck = function* ({ context, configs, knownOb
   for (const [network, service] of networks) {
     if (context.networkGateways.allGateways.some((gateway) => gateway.network === network)) continue;
     const config = objectOfService(service, configs);
-    if (config === undefined || !isWritten(config)) continue;
+    if (config === undefined || !isWrittenConfig(config)) continue;
     yield {
       ...{ code: 'NETWORK_WITHOUT_GATEWAY', config, field: networkField(config, network) },
       message: `endpoints of ${service.hostname} are in network ${network}, which has no known gateway, so clients of other networks connect to their addresses directly: list the gateway in the mesh networks (--networksConfig), or label its Service topology.istio.io/network=${network}`,

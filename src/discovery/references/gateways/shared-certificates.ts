@@ -9,7 +9,7 @@ import type { Gateway, Server } from '../../../model/kinds/gateway/gateway.ts';
 import { serverCertificateOf } from '../../../model/kinds/kubernetes/credential.ts';
 import type { Secret } from '../../../model/kinds/kubernetes/secret.ts';
 import { credentialsOfServer, parseCredentialName } from '../../../networking/secrets/credential-name.ts';
-import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 
 interface TlsServer {
   readonly config: Config<Gateway>;
@@ -23,7 +23,7 @@ export const checkSharedCertificates: ConfigCheck = function* (sources) {
   const serverByName = new Map<string, TlsServer>();
   for (const config of sources.configs.Gateway) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const [index, server] of config.spec.servers.entries()) {
       if (server.port.protocol !== 'HTTPS' || server.tls === undefined || server.tls.mode === 'PASSTHROUGH') continue;
       const listenerKey = `${JSON.stringify(Object.entries(config.spec.selector).sort())} ${server.port.number} ${server.bind ?? ''}`;
@@ -32,9 +32,9 @@ export const checkSharedCertificates: ConfigCheck = function* (sources) {
       if (certificate === undefined) continue;
       const key = `${listenerKey} ${certificate}`;
       const sameCertificateServer = serverByCertificate.get(key);
-      const other = sameCertificateServer ?? coveringHost(tlsServer, listenerKey, serverByName);
-      if (other !== undefined && !isContained(tlsServer, other))
-        yield warningAbout(tlsServer, other, sameCertificateServer !== undefined);
+      const conflictingServer = sameCertificateServer ?? coveringHost(tlsServer, listenerKey, serverByName);
+      if (conflictingServer !== undefined && !isCoveredBy(tlsServer, conflictingServer))
+        yield warningAbout(tlsServer, conflictingServer, sameCertificateServer !== undefined);
       if (sameCertificateServer === undefined) serverByCertificate.set(key, tlsServer);
       for (const name of namesOf(tlsServer, sources))
         if (!serverByName.has(`${listenerKey} ${name}`)) serverByName.set(`${listenerKey} ${name}`, tlsServer);
@@ -42,16 +42,16 @@ export const checkSharedCertificates: ConfigCheck = function* (sources) {
   }
 };
 
-function warningAbout({ config, server, index }: TlsServer, other: TlsServer, isSameGateway: boolean) {
-  const otherServerText = `server ${other.server.port.name || other.server.port.number} of Gateway ${other.config.namespace}/${other.config.name}`;
-  const coverage = isSameGateway
+function warningAbout({ config, server, index }: TlsServer, otherServer: TlsServer, isSameGateway: boolean) {
+  const otherServerText = `server ${otherServer.server.port.name || otherServer.server.port.number} of Gateway ${otherServer.config.namespace}/${otherServer.config.name}`;
+  const overlapText = isSameGateway
     ? `the certificate is also that of ${otherServerText}`
     : `the certificate of ${otherServerText} covers a host of this server`;
   return {
     ...({ code: 'CERTIFICATE_SHARED', config } as const),
     field: `spec.servers[${index}].tls`,
-    message: `${coverage}, which has other hosts on port ${server.port.number}: a browser that reuses an HTTP/2 connection for both gets 404; serve the hosts in one server, or give each server a certificate of its own hosts only`,
-    other: { config: other.config, field: `spec.servers[${other.index}].tls` },
+    message: `${overlapText}, which has other hosts on port ${server.port.number}: a browser that reuses an HTTP/2 connection for both gets 404; serve the hosts in one server, or give each server a certificate of its own hosts only`,
+    other: { config: otherServer.config, field: `spec.servers[${otherServer.index}].tls` },
   };
 }
 
@@ -86,7 +86,7 @@ function coveringHost(
 }
 
 /** If all hosts of one server are hosts of the other, only one of them serves these hosts. */
-function isContained(a: TlsServer, b: TlsServer): boolean {
+function isCoveredBy(a: TlsServer, b: TlsServer): boolean {
   const [smallerServer, largerServer] = a.hosts.length < b.hosts.length ? [a, b] : [b, a];
   return smallerServer.hosts.every((host) => largerServer.hosts.includes(host));
 }
@@ -111,9 +111,9 @@ function namesOf(
 }
 
 function dnsNames(secret: Secret): readonly string[] {
-  const read = serverCertificateOf(secret);
-  if (isLeft(read)) return [];
-  const { subjectAltName = '' } = new X509Certificate(Buffer.from(read.right.chain));
+  const certificateResult = serverCertificateOf(secret);
+  if (isLeft(certificateResult)) return [];
+  const { subjectAltName = '' } = new X509Certificate(Buffer.from(certificateResult.right.chain));
   return subjectAltName
     .split(', ')
     .flatMap((alternativeName) =>

@@ -3,7 +3,7 @@ import type { Config } from '../../../model/config/config.ts';
 import { nearestName } from '../../../model/fields/nearest-name.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 import { type WorkloadsByNamespace, workloadsByNamespace } from '../services/workloads-by-namespace.ts';
 import { labelsText } from './selectors.ts';
 
@@ -11,12 +11,12 @@ export const checkClientSources: ConfigCheck = function* (sources) {
   const namespaces = namespacesOf(sources);
   for (const config of sources.configs.AuthorizationPolicy) {
     yield undefined;
-    if (namespaces !== undefined && isWritten(config)) yield* missingNamespaces(config, namespaces);
+    if (namespaces !== undefined && isWrittenConfig(config)) yield* missingNamespaces(config, namespaces);
   }
   let workloads: WorkloadsByNamespace | undefined;
   for (const config of sources.configs.VirtualService) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const { field, sourceLabels = {}, sourceNamespace } of matchesOf(config.spec)) {
       if (sourceNamespace !== undefined && namespaces?.has(sourceNamespace) === false) {
         const message = `there is no namespace ${sourceNamespace}, so the match applies to no request: ${correctionOf(sourceNamespace, namespaces)}`;
@@ -43,17 +43,17 @@ export function namespacesOf({
 }
 
 function correctionOf(writtenNamespace: string, namespaces: ReadonlySet<string>): string {
-  const nearest = nearestName(writtenNamespace, namespaces);
-  return nearest === undefined
+  const nearestNamespace = nearestName(writtenNamespace, namespaces);
+  return nearestNamespace === undefined
     ? 'correct the name, or create the namespace'
-    : `write ${nearest}, or create the namespace`;
+    : `write ${nearestNamespace}, or create the namespace`;
 }
 
 function* missingNamespaces(
   config: Config<AuthorizationPolicy>,
   namespaces: ReadonlySet<string>,
 ): Generator<ConfigWarning> {
-  for (const { name, field, isExcluded } of namedIn(config.spec)) {
+  for (const { name, field, isExcluded } of namespacesNamedIn(config.spec)) {
     if (name.includes('*') || namespaces.has(name)) continue;
     const effect = isExcluded ? 'excludes no request' : 'matches no request';
     const message = `there is no namespace ${name}, so it ${effect}: ${correctionOf(name, namespaces)}`;
@@ -67,7 +67,7 @@ interface NamedNamespace {
   readonly isExcluded: boolean;
 }
 
-function* namedIn({ rules }: AuthorizationPolicy): Generator<NamedNamespace> {
+function* namespacesNamedIn({ rules }: AuthorizationPolicy): Generator<NamedNamespace> {
   const namespacesAt = (values: readonly string[] = [], path: string, isExcluded: boolean): NamedNamespace[] =>
     values.map((name, index) => ({ name, field: `${path}[${index}]`, isExcluded }));
   for (const [rule, { from = [], when = [] }] of rules.entries()) {

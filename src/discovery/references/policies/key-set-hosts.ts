@@ -1,10 +1,10 @@
 /** Reports hosts of `jwksUri` that belong to missing Kubernetes Services or ports. */
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 
 export const checkKeySetHosts: ConfigCheck = function* (sources) {
   for (const config of sources.configs.RequestAuthentication) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const [index, { jwksUri, jwks }] of config.spec.jwtRules.entries()) {
       // Inline keys take precedence.
       if (jwksUri === undefined || jwks !== undefined || !URL.canParse(jwksUri)) continue;
@@ -22,7 +22,7 @@ function problemOf(
 ): Pick<ConfigWarning, 'code' | 'message'> | undefined {
   // Hosts outside the cluster domain may be resolved elsewhere.
   if (hosts.namespaceOf(hostname) === undefined) return undefined;
-  if (hosts.isMissing(hostname))
+  if (hosts.isMissingHost(hostname))
     return {
       code: 'HOST_NOT_FOUND',
       message: `no service has the host ${hostname}, ${effect}: correct the name, or create the Service`,

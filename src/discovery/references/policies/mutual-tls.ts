@@ -1,12 +1,12 @@
 /** Reports DestinationRules with a TLS mode that a PeerAuthentication of the workloads rejects. */
 import type { Config } from '../../../model/config/config.ts';
-import { isWildcard, mostSpecific } from '../../../model/fields/hostname.ts';
+import { isWildcard, mostSpecificKey } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../../model/kinds/destinations/traffic-policy.ts';
 import { peerModeOf } from '../../../model/push-context/mutual-tls-mode.ts';
-import { isSelected } from '../../../model/services/label-match.ts';
+import { matchesSelector } from '../../../model/services/label-match.ts';
 import type { Service } from '../../../model/services/service.ts';
-import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 import { isInjected } from '../services/injected-pods.ts';
 import { PodsOfServices } from '../services/pods-of-services.ts';
 
@@ -25,14 +25,18 @@ export const checkMutualTls: ConfigCheck = function* (sources) {
   const conflicts = new Conflicts(sources, yield* hostsOfRules(sources));
   for (const config of configs.DestinationRule) {
     yield undefined;
-    const tlsLocations = isWritten(config) ? tlsPlaces(config.spec) : [];
+    const tlsLocations = isWrittenConfig(config) ? tlsPlaces(config.spec) : [];
     if (tlsLocations.length === 0) continue;
     const host = context.hostNames.qualify(config.spec.host, config.namespace);
     for (const { mode, field, labels, hasPort } of tlsLocations) {
       yield undefined;
-      const all = yield* conflicts.conflictsOf(host, config.namespace, mode === 'ISTIO_MUTUAL' ? 'DISABLE' : 'STRICT');
-      const conflictingServer = all.find(
-        ({ server }) => isSelected(labels, server.labels) && hasPort(server.servicePort),
+      const allConflicts = yield* conflicts.conflictsOf(
+        host,
+        config.namespace,
+        mode === 'ISTIO_MUTUAL' ? 'DISABLE' : 'STRICT',
+      );
+      const conflictingServer = allConflicts.find(
+        ({ server }) => matchesSelector(labels, server.labels) && hasPort(server.servicePort),
       );
       if (conflictingServer === undefined) continue;
       const { policy, server } = conflictingServer;
@@ -72,19 +76,19 @@ class Conflicts {
     namespace: string,
     rejectingMode: RejectingMode,
   ): Generator<undefined, readonly Conflict[]> {
-    const isWide = isWildcard(host);
-    const key = `${rejectingMode} ${isWide ? namespace : ''} ${host}`;
+    const isWildcardHost = isWildcard(host);
+    const key = `${rejectingMode} ${isWildcardHost ? namespace : ''} ${host}`;
     const cachedConflicts = this.#conflicts.get(key);
     if (cachedConflicts !== undefined) return cachedConflicts;
     const conflicts: Conflict[] = [];
-    for (const conflictHost of isWide ? hostsWithin(host, namespace, this.#rules, this.#sources) : [host]) {
+    for (const conflictHost of isWildcardHost ? narrowHosts(host, namespace, this.#rules, this.#sources) : [host]) {
       yield undefined;
       if (conflictHost === undefined) continue;
       for (const server of this.#serversOf(conflictHost)) {
         const policy = conflictingPolicy(rejectingMode, server, this.#sources.context);
         if (policy !== undefined) conflicts.push({ server, policy });
       }
-      if (isWide && conflicts.length >= maxConflicts) break;
+      if (isWildcardHost && conflicts.length >= maxConflicts) break;
     }
     this.#conflicts.set(key, conflicts);
     return conflicts;
@@ -121,7 +125,7 @@ function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined,
 }
 
 /** Hosts with a narrower rule for the same clients are excluded. To all others, the wildcard's rules in a namespace apply. */
-function* hostsWithin(
+function* narrowHosts(
   wildcard: string,
   namespace: string,
   rules: HostsByNamespace,
@@ -133,15 +137,15 @@ function* hostsWithin(
     yield undefined;
     const { hostname, namespace: owner } = service;
     const isOverridden =
-      isMeshWide && owner !== namespace && mostSpecific(hostname, rules.get(owner) ?? none) !== undefined;
-    const narrowest = mostSpecific(hostname, rules.get(namespace) ?? none) ?? wildcard;
-    if (isOverridden || narrowest !== wildcard || seenServices.has(hostname)) continue;
+      isMeshWide && owner !== namespace && mostSpecificKey(hostname, rules.get(owner) ?? noHosts) !== undefined;
+    const narrowestHost = mostSpecificKey(hostname, rules.get(namespace) ?? noHosts) ?? wildcard;
+    if (isOverridden || narrowestHost !== wildcard || seenServices.has(hostname)) continue;
     seenServices.add(hostname);
     yield hostname;
   }
 }
 
-const none: ReadonlySet<string> = new Set();
+const noHosts: ReadonlySet<string> = new Set();
 
 interface TlsScope {
   readonly mode: TlsMode;
@@ -162,19 +166,20 @@ function tlsPlaces({ trafficPolicy, subsets = [] }: DestinationRule): readonly T
 /** A port level replaces the settings of its policy, even without `tls`. The first level for a port applies. */
 function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels: Labels): TlsScope[] {
   const { tls, portLevelSettings: levels = [] } = policy ?? {};
-  const first = new Map<number, number>();
-  for (const [index, { port }] of levels.entries()) if (!first.has(port.number)) first.set(port.number, index);
+  const firstIndexByPort = new Map<number, number>();
+  for (const [index, { port }] of levels.entries())
+    if (!firstIndexByPort.has(port.number)) firstIndexByPort.set(port.number, index);
   const levelModes = levels.flatMap((level, index) =>
     level.tls === undefined
       ? []
       : {
           ...{ mode: level.tls.mode, field: `${path}.portLevelSettings[${index}].tls.mode`, labels },
-          hasPort: (number: number) => number === level.port.number && first.get(number) === index,
+          hasPort: (number: number) => number === level.port.number && firstIndexByPort.get(number) === index,
         },
   );
   if (tls === undefined) return levelModes;
   return [
-    { mode: tls.mode, field: `${path}.tls.mode`, labels, hasPort: (number) => !first.has(number) },
+    { mode: tls.mode, field: `${path}.tls.mode`, labels, hasPort: (number) => !firstIndexByPort.has(number) },
     ...levelModes,
   ];
 }
@@ -210,11 +215,11 @@ function serversOf(
     .podsOf(service)
     .slice(0, maxEndpoints)
     .flatMap((pod) => {
-      const injected = isInjected(pod, configs);
-      if (injected === false) return [];
+      const isInjectedPod = isInjected(pod, configs);
+      if (isInjectedPod === false) return [];
       const { namespace, labels } = pod;
       return ports.map(({ port: servicePort, targetPort = servicePort }) => ({
-        ...{ host, namespace, labels, servicePort, isAssumed: injected === undefined },
+        ...{ host, namespace, labels, servicePort, isAssumed: isInjectedPod === undefined },
         port: typeof targetPort === 'number' ? targetPort : undefined,
       }));
     });

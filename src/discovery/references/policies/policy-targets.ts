@@ -6,8 +6,8 @@ import type { GatewayClass } from '../../../model/kinds/gateway-api/gateway-clas
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { PolicyTargetReference } from '../../../model/kinds/policies/policy-target.ts';
 import { controllerName, defaultClass } from '../../../model/translation/gateway-api/translation-context.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
-import type { CheckedKind } from '../known-objects.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
+import type { ReferencedKind } from '../known-objects.ts';
 
 const kindsWithTargets = [
   'RequestAuthentication',
@@ -32,14 +32,14 @@ export const checkPolicyTargets: ConfigCheck = function* (sources) {
   for (const kind of kindsWithTargets) {
     for (const config of configs[kind]) {
       yield undefined;
-      if (!isWritten(config)) continue;
+      if (!isWrittenConfig(config)) continue;
       for (const [index, target] of (config.spec.targetRefs ?? []).entries())
         yield missingTarget(config, `spec.targetRefs[${index}].name`, target, sources);
     }
   }
   for (const config of configs.BackendTLSPolicy) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const [index, target] of config.spec.targetRefs.entries()) {
       const field = `spec.targetRefs[${index}]`;
       if (target.group !== '' || target.kind !== 'Service') continue;
@@ -62,7 +62,7 @@ function missingTarget(
   if (targetObject !== undefined)
     return target === 'KubernetesGateway' ? foreignGateway(config, field, targetObject, configs) : undefined;
   if (target === 'GatewayClass' && name === defaultClass) return undefined;
-  if (!knownObjects.isComplete(target satisfies CheckedKind, namespace)) return undefined;
+  if (!knownObjects.isComplete(target satisfies ReferencedKind, namespace)) return undefined;
   const of = group === '' ? kind : `${kind} (${group})`;
   return {
     ...{ code: 'TARGET_NOT_FOUND', config, field },

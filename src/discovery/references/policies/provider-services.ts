@@ -6,7 +6,7 @@ import type { DefaultProviders, ExtensionProvider } from '../../../model/mesh/me
 import { isExportedTo } from '../../../model/services/visibility.ts';
 import { providerService } from '../../../networking/traffic/provider-service.ts';
 import { isObject } from '../../../runtime/json-object.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 import { namedProviders } from './providers.ts';
 
 export const checkProviderServices: ConfigCheck = function* (sources) {
@@ -15,23 +15,23 @@ export const checkProviderServices: ConfigCheck = function* (sources) {
   const addresses = new Map(extensionProviders.map((provider) => [provider.name, addressOf(provider)]));
   const hasReferences = [...addresses.values(), ...Object.values(defaultProviders).flat()].some(Boolean);
   if (!hasReferences || !knownObjects.isComplete('ExtensionProvider')) return;
-  const located = new Map<string, LocatedProvider>();
+  const locatedProviders = new Map<string, LocatedProvider>();
   const problems = new Map<string, ProviderProblem | undefined>();
   for (const [name, address] of addresses) {
     yield undefined;
     if (address === undefined) continue;
     const field = `${placeOf(name, meshConfig)}.${address.type}`;
     const problem = problemOf(address, '', sources);
-    located.set(name, { address, field, problem });
+    locatedProviders.set(name, { address, field, problem });
     if (problem !== undefined) yield { ...problem, config: meshConfig, field: `${field}.${problem.field}` };
   }
   yield* defaultsOf(sources);
   for (const kind of ['AuthorizationPolicy', 'Telemetry'] as const) {
     for (const config of configs[kind] as readonly Config<never>[]) {
       yield undefined;
-      if (!isWritten(config)) continue;
+      if (!isWrittenConfig(config)) continue;
       for (const { name, field, effect } of namedProviders(config)) {
-        const locatedProvider = located.get(name);
+        const locatedProvider = locatedProviders.get(name);
         if (locatedProvider === undefined) continue;
         const namespace = config.namespace === context.mesh.rootNamespace ? '' : config.namespace;
         const key = `${namespace} ${name}`;
@@ -98,19 +98,19 @@ function problemOf(
   });
   const services = hosts.servicesOf(host);
   if (services.length === 0) return problem('service', `no service has the host ${host}`);
-  const provided = services.filter(
+  const providedServices = services.filter(
     (providerService) =>
       isProvidedBy(providerService) &&
       (namespace === '' || isExportedTo(providerService.exportTo, providerService.namespace, namespace)),
   );
   // A service in the namespace of a client may provide it.
-  if (provided.length === 0 && namespace === '' && !writtenService.includes('/')) return undefined;
-  if (provided.length === 0)
+  if (providedServices.length === 0 && namespace === '' && !writtenService.includes('/')) return undefined;
+  if (providedServices.length === 0)
     return problem(
       'service',
       `${host} is a host of namespace ${services[0]!.namespace}, and not one that these clients may use`,
     );
-  const ports = provided.flatMap((providerService) =>
+  const ports = providedServices.flatMap((providerService) =>
     providerService.ports.filter(({ protocol }) => protocol !== 'UDP'),
   );
   if (ports.some(({ number }) => number === port)) return undefined;

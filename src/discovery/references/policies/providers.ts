@@ -2,7 +2,7 @@
 import type { Config } from '../../../model/config/config.ts';
 import type { Telemetry } from '../../../model/kinds/extensions/telemetry.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
-import { type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 
 export interface NamedProvider {
   readonly config: Config;
@@ -27,11 +27,13 @@ export const checkProviders: ConfigCheck = function* ({ context, configs, knownO
   };
   for (const config of configs.AuthorizationPolicy) {
     yield undefined;
-    for (const provider of isWritten(config) ? namedProviders(config as Config<never>) : []) yield warningOf(provider);
+    for (const provider of isWrittenConfig(config) ? namedProviders(config as Config<never>) : [])
+      yield warningOf(provider);
   }
   for (const config of configs.Telemetry) {
     yield undefined;
-    for (const provider of isWritten(config) ? namedProviders(config as Config<never>) : []) yield warningOf(provider);
+    for (const provider of isWrittenConfig(config) ? namedProviders(config as Config<never>) : [])
+      yield warningOf(provider);
   }
 };
 

@@ -2,10 +2,10 @@
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
-import { isSelected } from '../../../model/services/label-match.ts';
+import { matchesSelector } from '../../../model/services/label-match.ts';
 import type { Service } from '../../../model/services/service.ts';
 import { exportSet, isExportedTo } from '../../../model/services/visibility.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 import { destinationsOf } from '../routes/destinations.ts';
 import { PodsOfServices } from '../services/pods-of-services.ts';
 
@@ -13,24 +13,24 @@ export const checkRuleTargets: ConfigCheck = function* (sources) {
   const { context, configs, hosts } = sources;
   const labelsOf = new Map<string, EndpointLabels>();
   const pods = new PodsOfServices(configs);
-  const routed = yield* routedSubsets(sources);
+  const routedSubsetsByHost = yield* routedSubsets(sources);
   for (const config of configs.DestinationRule) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     const host = context.hostNames.qualify(config.spec.host, config.namespace);
-    if (hosts.isMissing(host)) {
+    if (hosts.isMissingHost(host)) {
       const message = `no service has the host ${host}, so the rule has no effect: ${hosts.correctionOf(host)}`;
       yield { code: 'HOST_NOT_FOUND', config, field: 'spec.host', message };
       continue;
     }
     if (isWildcard(host)) continue;
     const services = hosts.servicesOf(host);
-    yield unapplied(config, services, sources);
+    yield unappliedWarning(config, services, sources);
     yield* missingPorts(config, services);
     if (services.length === 0) continue;
     const labels = labelsOf.get(host) ?? labelsOfHost(services, context, pods);
     labelsOf.set(host, labels);
-    yield* emptySubsets(config, services, labels, (name) => routed.has(`${host} ${name}`));
+    yield* emptySubsets(config, services, labels, (name) => routedSubsetsByHost.has(`${host} ${name}`));
   }
 };
 
@@ -38,7 +38,7 @@ export const checkRuleTargets: ConfigCheck = function* (sources) {
  * Rules are looked up in the client's, then the service's, then the root namespace. A rule in any other namespace applies to clients of that
  * namespace only.
  */
-function unapplied(
+function unappliedWarning(
   config: Config<DestinationRule>,
   services: readonly Service[],
   { context: { mesh } }: CheckSources,
@@ -135,10 +135,10 @@ class EndpointLabels {
   /** If true, the labels are those of Pods, because no endpoint is known. */
   readonly areOfPods: boolean;
 
-  constructor(all: readonly Labels[], areOfPods: boolean) {
+  constructor(labelSets: readonly Labels[], areOfPods: boolean) {
     this.areOfPods = areOfPods;
-    const distinct = new Set(all);
-    this.#sets = new Map([...distinct].map((labels) => [JSON.stringify(Object.entries(labels).sort()), labels]));
+    const distinctLabels = new Set(labelSets);
+    this.#sets = new Map([...distinctLabels].map((labels) => [JSON.stringify(Object.entries(labels).sort()), labels]));
     for (const labels of this.#sets.values())
       for (const [key, value] of Object.entries(labels)) this.#pairs.add(`${key}=${value}`);
   }
@@ -148,6 +148,6 @@ class EndpointLabels {
     if (this.#sets.size === 0) return true;
     const pairs = Object.entries(selector);
     if (!pairs.every(([key, value]) => this.#pairs.has(`${key}=${value}`))) return false;
-    return pairs.length < 2 || [...this.#sets.values()].some((labels) => isSelected(selector, labels));
+    return pairs.length < 2 || [...this.#sets.values()].some((labels) => matchesSelector(selector, labels));
   }
 }

@@ -4,7 +4,7 @@ import { isTcp, protocolOf } from '../../../model/fields/protocol.ts';
 import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
 import type { AuthorizationPolicy, AuthorizationRule } from '../../../model/kinds/policies/authorization-policy.ts';
 import { needsRequests } from '../../../networking/authorization/rbac-rules.ts';
-import { type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 import { ListeningPorts } from '../services/listening-ports.ts';
 import { maxSelectingServices, SelectingServices } from '../services/selecting-services.ts';
 
@@ -12,22 +12,22 @@ export const checkRulesAboutRequests: ConfigCheck = function* ({ configs, knownO
   const policies = configs.AuthorizationPolicy.filter(isAboutRequests);
   if (policies.length === 0) return;
   const services = yield* SelectingServices.build(configs.Service);
-  const listening = new ListeningPorts(configs, knownObjects);
+  const listeningPorts = new ListeningPorts(configs, knownObjects);
   for (const config of policies) {
     yield undefined;
     const { selector = {}, rules, action } = config.spec;
-    const selectingServices = services.matching(config.namespace, selector);
+    const selectingServices = services.findMatching(config.namespace, selector);
     if (selectingServices.length >= maxSelectingServices || !knownObjects.isComplete('Service', config.namespace))
       continue;
-    const ports = selectingServices.flatMap((service) => workloadPorts(service, listening));
+    const ports = selectingServices.flatMap((service) => workloadPorts(service, listeningPorts));
     for (const [index, rule] of rules.entries()) {
       if (!needsRequests(rule)) continue;
       const rulePorts = portsOf(rule);
-      const relevant = ports.filter(
+      const relevantPorts = ports.filter(
         ({ number }) => rulePorts === undefined || number === undefined || rulePorts.has(number),
       );
-      const [first] = relevant;
-      if (first === undefined || relevant.some((relevantPort) => !relevantPort.isTcp)) continue;
+      const [first] = relevantPorts;
+      if (first === undefined || relevantPorts.some((relevantPort) => !relevantPort.isTcp)) continue;
       yield {
         ...{ code: 'RULE_NEEDS_HTTP', config, field: `spec.rules[${index}]` },
         message: `port ${first.port} of Service ${first.service.namespace}/${first.service.name} is ${first.protocol}, which has no requests, so ${effects[action]}: remove what is about requests (paths, methods, hosts, tokens, headers), or correct the protocol of the port`,
@@ -47,7 +47,7 @@ const effects: { readonly [Action in AuthorizationPolicy['action']]: string } = 
 /** Without a selector, a policy may apply to workloads that receive requests without a Service. */
 function isAboutRequests(config: Config<AuthorizationPolicy>): boolean {
   const { selector = {}, rules } = config.spec;
-  return isWritten(config) && Object.keys(selector).length > 0 && rules.some(needsRequests);
+  return isWrittenConfig(config) && Object.keys(selector).length > 0 && rules.some(needsRequests);
 }
 
 interface WorkloadPort {
@@ -59,8 +59,8 @@ interface WorkloadPort {
   readonly isTcp: boolean;
 }
 
-function workloadPorts(service: Config<KubernetesService>, listening: ListeningPorts): readonly WorkloadPort[] {
-  const { targets } = listening.portsOf(service);
+function workloadPorts(service: Config<KubernetesService>, listeningPorts: ListeningPorts): readonly WorkloadPort[] {
+  const { targets } = listeningPorts.portsOf(service);
   return service.spec.spec.ports
     .map(({ name, port, appProtocol, protocol: transport }) => {
       const protocol = protocolOf({ name, number: port, transport, ...(appProtocol !== undefined && { appProtocol }) });

@@ -4,7 +4,7 @@ import { gatewayServiceAnnotation } from '../../../model/kinds/gateway/gateway.t
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
 import { LabelIndex } from '../../../model/services/label-match.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 import { objectOfService } from '../known-objects.ts';
 import {
   type SelectableWorkload,
@@ -43,7 +43,7 @@ const selectorsByKind: readonly (readonly [KindName, SelectorOf])[] = [
 ];
 
 /** Kinds of which only the oldest object in a namespace applies to a workload. */
-const single: ReadonlySet<KindName> = new Set<KindName>(['PeerAuthentication', 'Sidecar', 'Telemetry']);
+const singleObjectKinds: ReadonlySet<KindName> = new Set<KindName>(['PeerAuthentication', 'Sidecar', 'Telemetry']);
 
 export const checkSelectors: ConfigCheck = function* (sources) {
   // Only selectors require an index of all workloads.
@@ -51,18 +51,18 @@ export const checkSelectors: ConfigCheck = function* (sources) {
     ? yield* workloadsByNamespace(sources)
     : new Map<string, LabelIndex<SelectableWorkload>>();
   for (const [kind, selectorOf] of selectorsByKind) {
-    const oldest = new Map<string, Config>();
+    const oldestBySelector = new Map<string, Config>();
     for (const config of sources.configs[kind] as readonly Config<never>[]) {
       yield undefined;
-      if (!isWritten(config) || hasTargets(config)) continue;
+      if (!isWrittenConfig(config) || hasTargets(config)) continue;
       const selector = selectorOf(config.spec);
-      if (single.has(kind)) {
+      if (singleObjectKinds.has(kind)) {
         const key = `${config.namespace} ${JSON.stringify(Object.entries(selector?.labels ?? {}).sort())}`;
-        const other = oldest.get(key);
-        if (other === undefined) oldest.set(key, config);
-        else yield conflict(config, other, selector);
+        const olderConfig = oldestBySelector.get(key);
+        if (olderConfig === undefined) oldestBySelector.set(key, config);
+        else yield conflict(config, olderConfig, selector);
       }
-      if (selector !== undefined) yield unmatched(config, selector, workloads, sources);
+      if (selector !== undefined) yield unmatchedWarning(config, selector, workloads, sources);
     }
   }
   yield* gatewaysWithoutWorkloads(workloads, sources);
@@ -87,9 +87,9 @@ function* servicesWithoutPods(
     yield undefined;
     const config = service.origin.kind === 'Service' ? objectOfService(service, configs) : undefined;
     const { selector: labels } = (config?.spec as KubernetesService | undefined)?.spec ?? {};
-    if (config === undefined || !isWritten(config) || labels === undefined) continue;
+    if (config === undefined || !isWrittenConfig(config) || labels === undefined) continue;
     if (context.endpointsOf(service.hostname, service.namespace).length > 0) continue;
-    const unmatchedSelector = unmatched(config, { field: 'spec.selector', labels }, workloads, sources);
+    const unmatchedSelector = unmatchedWarning(config, { field: 'spec.selector', labels }, workloads, sources);
     yield unmatchedSelector && {
       ...unmatchedSelector,
       message: `no workload of namespace ${config.namespace} has the labels ${labelsText(labels)}, so requests for ${service.hostname} fail (503): correct the selector, or the labels of the pods`,
@@ -114,7 +114,7 @@ function* entriesWithoutWorkloads(
     yield undefined;
     const { namespace, spec } = config;
     const labels = spec.workloadSelector?.labels ?? {};
-    if (!isWritten(config) || Object.keys(labels).length === 0) continue;
+    if (!isWrittenConfig(config) || Object.keys(labels).length === 0) continue;
     if (workloads.get(namespace)?.selectsAny(labels) || groupsByNamespace.get(namespace)?.selectsAny(labels)) continue;
     if (!knownObjects.isComplete(entries.has(namespace) ? 'WorkloadEntry' : 'Pod', namespace)) continue;
     yield {
@@ -129,16 +129,16 @@ function* gatewaysWithoutWorkloads(
   workloads: WorkloadsByNamespace,
   { configs, context, knownObjects }: CheckSources,
 ): Generator<ConfigWarning | undefined> {
-  const isScoped = context.features.gatewaysOfOwnNamespace;
+  const isNamespaceScoped = context.features.gatewaysOfOwnNamespace;
   for (const config of configs.Gateway) {
     yield undefined;
     const { selector: labels } = config.spec;
     const isServiceGateway = config.annotations[gatewayServiceAnnotation] !== undefined;
-    if (!isWritten(config) || isServiceGateway || Object.keys(labels).length === 0) continue;
-    const namespace = isScoped ? config.namespace : '';
+    if (!isWrittenConfig(config) || isServiceGateway || Object.keys(labels).length === 0) continue;
+    const namespace = isNamespaceScoped ? config.namespace : '';
     if (workloads.get(namespace)?.selectsAny(labels)) continue;
-    if (!knownObjects.isComplete(isScoped ? 'Pod' : 'GatewayPod', namespace)) continue;
-    const scopeText = isScoped ? `of namespace ${namespace}` : 'of the mesh';
+    if (!knownObjects.isComplete(isNamespaceScoped ? 'Pod' : 'GatewayPod', namespace)) continue;
+    const scopeText = isNamespaceScoped ? `of namespace ${namespace}` : 'of the mesh';
     yield {
       ...{ code: 'WORKLOAD_NOT_FOUND', config, field: 'spec.selector' },
       message: `no workload ${scopeText} has the labels ${labelsText(labels)}, so no gateway serves these servers: correct the selector, or the labels of the gateway's pods`,
@@ -150,7 +150,7 @@ function hasTargets({ spec }: Config<never>): boolean {
   return ((spec as { targetRefs?: readonly unknown[] }).targetRefs ?? []).length > 0;
 }
 
-function unmatched(
+function unmatchedWarning(
   config: Config,
   { field, labels }: Selector,
   workloads: WorkloadsByNamespace,
@@ -174,11 +174,11 @@ export function labelsText(labels: Labels): string {
     .join(', ');
 }
 
-function conflict(config: Config, other: Config, selector: Selector | undefined): ConfigWarning {
+function conflict(config: Config, olderConfig: Config, selector: Selector | undefined): ConfigWarning {
   const selectedText = selector === undefined ? 'all workloads of the namespace' : 'the same workloads';
   return {
     ...{ code: 'SELECTOR_CONFLICT', config, field: selector?.field ?? 'spec' },
-    message: `${config.kind} ${other.namespace}/${other.name} applies to ${selectedText} and is older, so this object has no effect: merge the two`,
-    other: { config: other },
+    message: `${config.kind} ${olderConfig.namespace}/${olderConfig.name} applies to ${selectedText} and is older, so this object has no effect: merge the two`,
+    other: { config: olderConfig },
   };
 }

@@ -1,6 +1,6 @@
 import type { Config } from '../../../model/config/config.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 import { namespacesOf } from './client-sources.ts';
 
 export const checkServiceAccounts: ConfigCheck = function* (sources) {
@@ -9,8 +9,8 @@ export const checkServiceAccounts: ConfigCheck = function* (sources) {
   const namespaces = namespacesOf(sources);
   for (const config of sources.configs.AuthorizationPolicy) {
     yield undefined;
-    if (!isWritten(config)) continue;
-    for (const { account, field } of namedIn(config, sources))
+    if (!isWrittenConfig(config)) continue;
+    for (const { account, field } of accountsNamedIn(config, sources))
       yield warningOf(config, account, field, { accounts, namespaces }, sources);
   }
 };
@@ -43,7 +43,7 @@ interface NamedAccount {
   readonly field: string;
 }
 
-function* namedIn(
+function* accountsNamedIn(
   { namespace, spec }: Config<AuthorizationPolicy>,
   { context: { mesh } }: CheckSources,
 ): Generator<NamedAccount> {

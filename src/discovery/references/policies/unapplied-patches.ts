@@ -9,7 +9,7 @@ import type { EnvoyFilter, EnvoyPatch } from '../../../model/kinds/envoy-filter/
 import { parseNode } from '../../../model/node/parse-node.ts';
 import type { NodeType } from '../../../model/node/proxy.ts';
 import { type ProxyShape, shapeOf } from '../../../model/proxy/proxy-shape.ts';
-import { isSelected } from '../../../model/services/label-match.ts';
+import { matchesSelector } from '../../../model/services/label-match.ts';
 import { mergeGateways } from '../../../networking/gateway/merge-gateways.ts';
 import { buildClusters, buildListeners, buildRoutes, patchStatus } from '../../../networking/index.ts';
 import type { CheckSources, ConfigWarning } from '../config-warning.ts';
@@ -94,7 +94,7 @@ function selectedTypes(
   if (Object.keys(workloadSelector).length === 0 || !knownObjects.isComplete('Pod', isForMesh ? '' : namespace))
     return undefined;
   const pods = configs.Pod.filter(
-    (pod) => (isForMesh || pod.namespace === namespace) && isSelected(workloadSelector, pod.labels),
+    (pod) => (isForMesh || pod.namespace === namespace) && matchesSelector(workloadSelector, pod.labels),
   );
   const types = pods.map((pod) => {
     const hasSidecar = isInjected(pod, configs);
@@ -113,8 +113,8 @@ export function hasOtherDelivery({ applyTo }: EnvoyPatch): boolean {
 function isChecked(patch: EnvoyPatch): boolean {
   const { match } = patch;
   const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
-  const isForAll = proxyVersion === '' && Object.keys(metadata).length === 0;
-  return isForAll && checkedContexts.includes(match.context) && !hasOtherDelivery(patch);
+  const matchesAllProxies = proxyVersion === '' && Object.keys(metadata).length === 0;
+  return matchesAllProxies && checkedContexts.includes(match.context) && !hasOtherDelivery(patch);
 }
 
 interface GivenProxy {

@@ -6,7 +6,7 @@ import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { Service } from '../../../model/services/service.ts';
 import { isAlias } from '../../../model/services/service-alias.ts';
 import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
-import { type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 import { objectOfService } from '../known-objects.ts';
 import { haveSharedClients } from '../policies/shared-clients.ts';
 
@@ -18,63 +18,68 @@ export interface AddressConflict {
   readonly address: string;
 }
 
-interface Placed {
+interface PortUser {
   readonly service: Service;
   readonly protocol: ApplicationProtocol;
 }
 
 /** Services with assigned addresses never conflict. */
 export function* addressConflicts(services: readonly Service[]): Generator<AddressConflict | undefined> {
-  const first = new Map<string, Placed>();
-  const http = new Map<string, Placed>();
+  const firstByPlace = new Map<string, PortUser>();
+  const http = new Map<string, PortUser>();
   for (const service of services) {
     yield undefined;
     // Addresses of Kubernetes Services are unique, and addresses of headless ones belong to their pods.
     if (isAlias(service) || (isUnspecified(service.defaultAddress) && isHeadless(service))) continue;
     const addresses = service.addresses.length > 0 ? service.addresses : [service.defaultAddress];
     for (const address of new Set(addresses)) {
-      const isShared = isUnspecified(address);
+      const isWildcardAddress = isUnspecified(address);
       for (const { number: port, protocol } of service.ports) {
         const key = `${address} ${port}`;
         const portUser = { service, protocol };
-        if (protocol === 'UDP' || (isShared && (isHttp(protocol) || isTls(protocol) || protocol === 'unsupported')))
+        if (
+          protocol === 'UDP' ||
+          (isWildcardAddress && (isHttp(protocol) || isTls(protocol) || protocol === 'unsupported'))
+        )
           continue;
-        const olderOwner = first.get(key);
+        const olderOwner = firstByPlace.get(key);
         if (isHttp(protocol)) {
-          if (olderOwner !== undefined && meets(olderOwner, portUser))
+          if (olderOwner !== undefined && conflictsWith(olderOwner, portUser))
             yield conflict(portUser, olderOwner, address, port);
           else if (!http.has(key)) http.set(key, portUser);
           continue;
         }
         if (olderOwner === undefined) {
-          first.set(key, portUser);
+          firstByPlace.set(key, portUser);
           const requests = http.get(key);
-          if (requests !== undefined && meets(requests, portUser)) yield conflict(requests, portUser, address, port);
-        } else if (meets(olderOwner, portUser)) yield conflict(portUser, olderOwner, address, port);
+          if (requests !== undefined && conflictsWith(requests, portUser))
+            yield conflict(requests, portUser, address, port);
+        } else if (conflictsWith(olderOwner, portUser)) yield conflict(portUser, olderOwner, address, port);
       }
     }
   }
 }
 
-function conflict({ service, protocol }: Placed, { service: winner }: Placed, address: string, port: number) {
+function conflict({ service, protocol }: PortUser, { service: winner }: PortUser, address: string, port: number) {
   return { service, port, protocol, winner, address };
 }
 
-function meets(a: Placed, b: Placed): boolean {
+function conflictsWith(a: PortUser, b: PortUser): boolean {
   const areBothAssigned = a.service.origin.kind === 'Service' && b.service.origin.kind === 'Service';
-  const isShared = isUnspecified(a.service.defaultAddress);
+  const isWildcardAddress = isUnspecified(a.service.defaultAddress);
   return (
     a.service.hostname !== b.service.hostname &&
-    (isShared || !areBothAssigned) &&
+    (isWildcardAddress || !areBothAssigned) &&
     haveSharedClients(a.service, b.service)
   );
 }
 
 export const checkServiceAddresses: ConfigCheck = function* ({ context, configs }) {
-  const routed = new Set<string>();
+  const routedHostnames = new Set<string>();
   for (const { namespace, spec } of configs.VirtualService) {
     yield undefined;
-    if (spec.tls !== undefined) for (const host of spec.hosts) routed.add(context.hostNames.qualify(host, namespace));
+    if (spec.tls !== undefined)
+      for (const host of spec.hosts) routedHostnames.add(context.hostNames.qualify(host, namespace));
   }
   for (const conflict of addressConflicts(context.services)) {
     if (conflict === undefined) {
@@ -82,14 +87,14 @@ export const checkServiceAddresses: ConfigCheck = function* ({ context, configs 
       continue;
     }
     const config = objectOfService(conflict.service, configs);
-    const other = objectOfService(conflict.winner, configs);
+    const winnerObject = objectOfService(conflict.winner, configs);
     // `tls` routes of a VirtualService distinguish connections by SNI.
-    const isRouted = isTls(conflict.protocol) && routed.has(conflict.service.hostname);
-    if (config === undefined || other === undefined || !isWritten(config) || isRouted) continue;
+    const isRouted = isTls(conflict.protocol) && routedHostnames.has(conflict.service.hostname);
+    if (config === undefined || winnerObject === undefined || !isWrittenConfig(config) || isRouted) continue;
     yield {
       ...{ code: 'ADDRESS_CONFLICT', config, field: addressField(conflict, config) },
       message: conflictText(conflict, context),
-      other: { config: other },
+      other: { config: winnerObject },
     };
   }
 };

@@ -3,7 +3,7 @@ import type { Config } from '../../../model/config/config.ts';
 import type { HttpRoute, VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { mergeDelegateRoutes } from '../../../model/push-context/merge-delegates.ts';
 import { exportSet, isExportedTo } from '../../../model/services/visibility.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 
 export const checkDelegates: ConfigCheck = function* (sources) {
   const delegateByName = new Map<string, Config<VirtualService>>();
@@ -13,33 +13,33 @@ export const checkDelegates: ConfigCheck = function* (sources) {
   }
   for (const config of sources.configs.VirtualService) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const [index, root] of (config.spec.http ?? []).entries()) {
       if (root.delegate === undefined) continue;
       const { name, namespace = config.namespace } = root.delegate;
       const delegate = delegateByName.get(`${namespace}/${name}`);
-      const reason = unusable(config, delegate, `${namespace}/${name}`, sources);
+      const reason = unusableReasonOf(config, delegate, `${namespace}/${name}`, sources);
       if (reason !== undefined) {
         const message = `${reason.problem}, so the route has no effect: ${reason.advice}`;
-        const other = delegate && { other: { config: delegate } };
-        yield { code: 'DELEGATE_NOT_FOUND', config, field: `spec.http[${index}].delegate`, message, ...other };
+        const relatedObject = delegate && { other: { config: delegate } };
+        yield { code: 'DELEGATE_NOT_FOUND', config, field: `spec.http[${index}].delegate`, message, ...relatedObject };
       } else if (delegate !== undefined) yield* conflicts(config, index, root, delegate);
     }
   }
 };
 
-interface Unusable {
+interface UnusableDelegate {
   readonly problem: string;
   readonly advice: string;
 }
 
 /** `undefined` if a delegate exists or may exist. */
-function unusable(
+function unusableReasonOf(
   root: Config<VirtualService>,
   delegate: Config<VirtualService> | undefined,
   name: string,
   { knownObjects, context: { mesh } }: CheckSources,
-): Unusable | undefined {
+): UnusableDelegate | undefined {
   if (delegate === undefined) {
     const isMissing = knownObjects.isComplete('VirtualService', name.slice(0, name.indexOf('/')));
     return isMissing

@@ -4,7 +4,7 @@ import type { Destination, VirtualService } from '../../../model/kinds/virtual-s
 import type { Service } from '../../../model/services/service.ts';
 import { isAlias } from '../../../model/services/service-alias.ts';
 import { exportSet, isExportedTo } from '../../../model/services/visibility.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 import { objectOfService } from '../known-objects.ts';
 import { SubsetsOfHosts } from './subsets-of-hosts.ts';
 
@@ -18,7 +18,7 @@ export const checkDestinations: ConfigCheck = function* (sources) {
   );
   for (const config of sources.configs.VirtualService) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     const ports = listenerPorts(config, gatewayPorts);
     for (const { destination, field } of destinationsOf(config.spec)) {
       yield warningOf(config, destination, field, ports, subsets, sources);
@@ -27,7 +27,7 @@ export const checkDestinations: ConfigCheck = function* (sources) {
   for (const config of sources.configs.Sidecar) {
     yield undefined;
     const { egressProxy } = config.spec.outboundTrafficPolicy ?? {};
-    if (!isWritten(config) || egressProxy === undefined) continue;
+    if (!isWrittenConfig(config) || egressProxy === undefined) continue;
     yield warningOf(config, egressProxy, 'spec.outboundTrafficPolicy.egressProxy', [], subsets, sources);
   }
 };
@@ -64,7 +64,7 @@ function warningOf(
 ): ConfigWarning | undefined {
   const { context, hosts, knownObjects } = sources;
   const host = context.hostNames.qualify(destinationHost, config.namespace);
-  if (hosts.isMissing(host)) {
+  if (hosts.isMissingHost(host)) {
     const message = `no service has the host ${host}, so requests for it fail (503): ${hosts.correctionOf(host)}`;
     return { code: 'HOST_NOT_FOUND', config, field: `${field}.host`, message };
   }
@@ -77,10 +77,10 @@ function warningOf(
     const message = `${host} has no port ${port.number}, so requests for it fail (503): choose one of ${numbersText}`;
     return { code: 'PORT_NOT_FOUND', config, field: `${field}.port.number`, message };
   }
-  const unmatched =
+  const unmatchedPort =
     port === undefined && numbers.length > 1 && ports.find((portNumber) => !numbers.includes(portNumber));
-  if (unmatched) {
-    const message = `${host} has the ports ${numbersText} and not the gateway's port ${unmatched}, so requests fail (503): add port.number`;
+  if (unmatchedPort) {
+    const message = `${host} has the ports ${numbersText} and not the gateway's port ${unmatchedPort}, so requests fail (503): add port.number`;
     return { code: 'PORT_NOT_CHOSEN', config, field, message };
   }
   if (subset === undefined || subsets.has(service.hostname, subset) || !knownObjects.isComplete('DestinationRule'))
@@ -95,21 +95,21 @@ function hiddenWarning(
   field: string,
   { context, configs, hosts }: CheckSources,
 ): ConfigWarning | undefined {
-  const [hidden] = hosts.servicesOf(host);
-  if (hidden === undefined || config.kind !== 'VirtualService') return undefined;
+  const [hiddenService] = hosts.servicesOf(host);
+  if (hiddenService === undefined || config.kind !== 'VirtualService') return undefined;
   const { namespace, spec } = config as Config<VirtualService>;
   const { exportTo, gateways = ['mesh'] } = spec;
   const exportNamespaces = exportSet(namespace, exportTo, context.mesh.defaultVirtualServiceExportTo, context.mesh);
   if (!gateways.includes('mesh') || !isExportedTo(exportNamespaces, namespace, namespace)) return undefined;
-  const routed = spec.hosts.flatMap((writtenHost) =>
+  const routedServices = spec.hosts.flatMap((writtenHost) =>
     hosts.servicesOf(context.hostNames.qualify(writtenHost, namespace)),
   );
-  if (!routed.some((routedService) => routedService.namespace === namespace)) return undefined;
-  const other = objectOfService(hidden, configs);
+  if (!routedServices.some((routedService) => routedService.namespace === namespace)) return undefined;
+  const hiddenObject = objectOfService(hiddenService, configs);
   return {
     ...{ code: 'HOST_NOT_FOUND', config, field: `${field}.host` },
     message: `${host} is not exported to namespace ${namespace}, so requests of clients there fail (503): add the namespace to its exportTo`,
-    ...(other && { other: { config: other } }),
+    ...(hiddenObject && { other: { config: hiddenObject } }),
   };
 }
 

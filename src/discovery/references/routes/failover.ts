@@ -4,7 +4,7 @@ import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import type { LocalityLoadBalancerSetting, PortPolicy } from '../../../model/kinds/destinations/traffic-policy.ts';
 import type { Endpoint } from '../../../model/services/service.ts';
-import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 
 /** With fewer endpoints, Envoy's default limit of 10 % ejects only one at a time. */
 const minEndpointsForDefault = 10;
@@ -13,7 +13,7 @@ export const checkFailover: ConfigCheck = function* ({ context, configs, hosts }
   for (const config of configs.DestinationRule) {
     yield undefined;
     const host = context.hostNames.qualify(config.spec.host, config.namespace);
-    if (!isWritten(config) || isWildcard(host)) continue;
+    if (!isWrittenConfig(config) || isWildcard(host)) continue;
     for (const { policy, path } of policiesOf(config)) {
       const { outlierDetection } = policy;
       if (outlierDetection === undefined || outlierDetection.maxEjectionPercent) continue;
@@ -31,19 +31,20 @@ export const checkFailover: ConfigCheck = function* ({ context, configs, hosts }
 };
 
 function policiesOf({ spec }: Config<DestinationRule>): readonly { policy: PortPolicy; path: string }[] {
-  const general = spec.trafficPolicy === undefined ? [] : [{ policy: spec.trafficPolicy, path: 'spec.trafficPolicy' }];
+  const generalPolicies =
+    spec.trafficPolicy === undefined ? [] : [{ policy: spec.trafficPolicy, path: 'spec.trafficPolicy' }];
   const ports = (spec.trafficPolicy?.portLevelSettings ?? []).map((policy, index) => ({
     policy,
     path: `spec.trafficPolicy.portLevelSettings[${index}]`,
   }));
-  return [...general, ...ports];
+  return [...generalPolicies, ...ports];
 }
 
 function endpointsOfPort(hostname: string, namespace: string, context: CheckSources['context']): readonly Endpoint[] {
-  const all = context.endpointsOf(hostname, namespace);
+  const serviceEndpoints = context.endpointsOf(hostname, namespace);
   // With this many endpoints, a port can have too few only if the service has very many ports.
-  if (all.length > 64 * minEndpointsForDefault) return all;
-  const ports = [...Map.groupBy(all, ({ servicePortName }) => servicePortName).values()];
+  if (serviceEndpoints.length > 64 * minEndpointsForDefault) return serviceEndpoints;
+  const ports = [...Map.groupBy(serviceEndpoints, ({ servicePortName }) => servicePortName).values()];
   return ports.toSorted((a, b) => b.length - a.length)[0] ?? [];
 }
 

@@ -4,7 +4,7 @@
 import { objectsByName } from '../../../model/config/config-set.ts';
 import type { Service } from '../../../model/services/service.ts';
 import { hostNameEndpoints } from '../../../networking/index.ts';
-import { type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 
 export const checkHostNameEndpoints: ConfigCheck = function* ({ context, configs: { WorkloadEntry } }) {
   if (WorkloadEntry.length === 0) return;
@@ -15,7 +15,7 @@ export const checkHostNameEndpoints: ConfigCheck = function* ({ context, configs
     const names = hostNameEndpoints(service, context.endpointsOf(hostname, namespace));
     for (const [workload, address] of new Map(names.map((hostName) => [hostName.workloadName, hostName.address]))) {
       const config = entries.get(`${namespace}/${workload}`);
-      if (config === undefined || !isWritten(config)) continue;
+      if (config === undefined || !isWrittenConfig(config)) continue;
       yield {
         ...{ code: 'HOST_NAME_ENDPOINT', config, field: 'spec.address' },
         message: `is the host name ${address}, which ${selectorText(service)} does not resolve: no client of ${hostname} is sent this endpoint; use an IP address${origin.kind === 'Service' ? '' : ', or resolution DNS'}`,

@@ -35,7 +35,7 @@ function warningOf(
   if (backend === undefined) return undefined;
   const host = `${backend.name}.${config.namespace}.svc.${context.domain}`;
   const { number, name } = backend.port;
-  if (hosts.isMissing(host)) {
+  if (hosts.isMissingHost(host)) {
     const effect = number === undefined ? 'the path is left out (404)' : 'requests for it fail (503)';
     const message = `there is no Service ${config.namespace}/${backend.name}, so ${effect}: correct the name, or create the Service`;
     return { code: 'HOST_NOT_FOUND', config, field: `${field}.name`, message };

@@ -2,7 +2,7 @@
 import type { Config } from '../../../model/config/config.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import { exportSet } from '../../../model/services/visibility.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 import { haveSharedClients } from '../policies/shared-clients.ts';
 
 type Rule = Config<DestinationRule>;
@@ -13,36 +13,37 @@ interface OlderRules {
 }
 
 export const checkMergedRules: ConfigCheck = function* ({ context, configs }) {
-  const first = new Map<string, OlderRules>();
+  const olderRulesByHost = new Map<string, OlderRules>();
   for (const config of configs.DestinationRule) {
     yield undefined;
     const { namespace, spec } = config;
-    if (!isWritten(config) || spec.workloadSelector !== undefined) continue;
+    if (!isWrittenConfig(config) || spec.workloadSelector !== undefined) continue;
     const host = context.hostNames.qualify(spec.host, namespace);
     const key = `${namespace} ${host}`;
-    const olderRules: OlderRules = first.get(key) ?? { subsets: new Map() };
-    first.set(key, olderRules);
+    const olderRules: OlderRules = olderRulesByHost.get(key) ?? { subsets: new Map() };
+    olderRulesByHost.set(key, olderRules);
     for (const [index, { name }] of (spec.subsets ?? []).entries()) {
-      const other = olderRules.subsets.get(name);
-      if (other === undefined) olderRules.subsets.set(name, config);
-      else yield lostSubset(config, index, name, other);
+      const olderRule = olderRules.subsets.get(name);
+      if (olderRule === undefined) olderRules.subsets.set(name, config);
+      else yield ignoredSubsetWarning(config, index, name, olderRule);
     }
     if (spec.trafficPolicy === undefined) continue;
     if (olderRules.policyRule === undefined) olderRules.policyRule = config;
-    else if (areShared(olderRules.policyRule, config, context)) yield lostPolicy(config, olderRules.policyRule, host);
+    else if (areShared(olderRules.policyRule, config, context))
+      yield ignoredPolicyWarning(config, olderRules.policyRule, host);
   }
 };
 
-function lostSubset(config: Rule, index: number, name: string, other: Rule): ConfigWarning | undefined {
-  if (other === config) return undefined;
+function ignoredSubsetWarning(config: Rule, index: number, name: string, olderRule: Rule): ConfigWarning | undefined {
+  if (olderRule === config) return undefined;
   return {
     ...{ code: 'SUBSET_CONFLICT', config, field: `spec.subsets[${index}]` },
-    message: `subset ${name} is defined by the older DestinationRule ${other.namespace}/${other.name}, which applies: remove it from one of them`,
-    other: { config: other, field: 'spec.subsets' },
+    message: `subset ${name} is defined by the older DestinationRule ${olderRule.namespace}/${olderRule.name}, which applies: remove it from one of them`,
+    other: { config: olderRule, field: 'spec.subsets' },
   };
 }
 
-function lostPolicy(config: Rule, policyHolder: Rule, host: string): ConfigWarning {
+function ignoredPolicyWarning(config: Rule, policyHolder: Rule, host: string): ConfigWarning {
   const { portLevelSettings, ...otherSettings } = config.spec.trafficPolicy!;
   const isPortsOnly = portLevelSettings !== undefined && Object.keys(otherSettings).length === 0;
   const field = isPortsOnly ? 'trafficPolicy.portLevelSettings' : 'trafficPolicy';
@@ -54,9 +55,9 @@ function lostPolicy(config: Rule, policyHolder: Rule, host: string): ConfigWarni
 }
 
 function areShared(a: Rule, b: Rule, { mesh }: CheckSources['context']): boolean {
-  const of = ({ namespace, spec }: Rule) => ({
+  const exportScopeOf = ({ namespace, spec }: Rule) => ({
     namespace,
     exportTo: exportSet(namespace, spec.exportTo, mesh.defaultDestinationRuleExportTo, mesh),
   });
-  return haveSharedClients(of(a), of(b));
+  return haveSharedClients(exportScopeOf(a), exportScopeOf(b));
 }

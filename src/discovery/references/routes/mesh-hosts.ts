@@ -67,9 +67,9 @@ export class MeshHosts {
   }
 
   /** Partial wildcards (`*x.test`) are never missing. */
-  isMissing(host: string): boolean {
+  isMissingHost(host: string): boolean {
     if (this.#servicesByHost.has(host)) return false;
-    if (this.#fullNameOf(host) !== undefined || this.#nearDomainOf(host) !== undefined) return true;
+    if (this.#fullNameOf(host) !== undefined || this.#findSimilarDomain(host) !== undefined) return true;
     if (!this.isKnownHost(host)) return false;
     if (!isWildcard(host)) return true;
     return host === '*' || host.startsWith('*.') ? !this.#servicesByWildcard.has(` ${host}`) : false;
@@ -78,16 +78,16 @@ export class MeshHosts {
   correctionOf(host: string): string {
     const fullName = this.#fullNameOf(host);
     if (fullName !== undefined) return `write ${fullName}, because names with a dot are not completed`;
-    const nearDomain = this.#nearDomainOf(host);
-    return `${nearDomain === undefined ? 'correct the name' : `write ${nearDomain}`}, or create the Service or ServiceEntry`;
+    const similarDomain = this.#findSimilarDomain(host);
+    return `${similarDomain === undefined ? 'correct the name' : `write ${similarDomain}`}, or create the Service or ServiceEntry`;
   }
 
   /** Finds the Service that a host with a misspelt domain (`api.shop.svc.cluster.lokal`) probably means. */
-  #nearDomainOf(host: string): string | undefined {
+  #findSimilarDomain(host: string): string | undefined {
     const [service, namespace, ...domain] = host.split('.');
     const fullName = `${service}.${namespace}${this.#suffix}`;
-    const isNear = nearestName(`.${domain.join('.')}`, [this.#suffix]) !== undefined;
-    return isNear && fullName !== host && this.#servicesByHost.has(fullName) ? fullName : undefined;
+    const isSimilar = nearestName(`.${domain.join('.')}`, [this.#suffix]) !== undefined;
+    return isSimilar && fullName !== host && this.#servicesByHost.has(fullName) ? fullName : undefined;
   }
 
   /** Completes short names such as `api.shop` and `api.shop.svc`. */

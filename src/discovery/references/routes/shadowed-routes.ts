@@ -1,14 +1,14 @@
 /** Reports matches of a VirtualService that never apply, because an earlier route matches all their requests. */
 import { shadowedMatches } from '../../../model/kinds/virtual-service/shadowed-matches.ts';
-import { type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 
 export const checkShadowedRoutes: ConfigCheck = function* ({ configs }) {
   for (const config of configs.VirtualService) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const { path, message, shadowingPath } of shadowedMatches(config.spec)) {
-      const other = { config, field: `spec.${shadowingPath}` };
-      yield { code: 'MATCH_SHADOWED', config, field: `spec.${path}`, message, other };
+      const shadowingLocation = { config, field: `spec.${shadowingPath}` };
+      yield { code: 'MATCH_SHADOWED', config, field: `spec.${path}`, message, other: shadowingLocation };
     }
   }
 };

@@ -3,7 +3,7 @@ import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts
 import type { Config } from '../../../model/config/config.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
-import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 
 export interface SharedHost {
   readonly host: string;
@@ -17,28 +17,28 @@ export function* sharedHosts({
   context,
   configs,
 }: Pick<CheckSources, 'context' | 'configs'>): Generator<SharedHost | undefined> {
-  const oldest = new Map<string, Config<VirtualService>>();
+  const oldestByHost = new Map<string, Config<VirtualService>>();
   const visibleFromByHost = new Map<string, ReadonlyMap<string, number>>();
-  const placeFrom = (namespace: string, other: Config<VirtualService>): number | undefined => {
+  const placeFrom = (namespace: string, otherConfig: Config<VirtualService>): number | undefined => {
     const services = visibleFromByHost.get(namespace) ?? placesOf(context.virtualServicesFor('mesh', namespace));
     visibleFromByHost.set(namespace, services);
-    return services.get(`${other.namespace}/${other.name}`);
+    return services.get(`${otherConfig.namespace}/${otherConfig.name}`);
   };
-  for (const newer of configs.VirtualService) {
+  for (const newerConfig of configs.VirtualService) {
     yield undefined;
-    const { hosts, gateways = ['mesh'] } = newer.spec;
+    const { hosts, gateways = ['mesh'] } = newerConfig.spec;
     if (!gateways.includes('mesh')) continue;
     for (const writtenHost of hosts) {
-      const host = context.hostNames.qualify(writtenHost, newer.namespace);
-      const olderService = oldest.get(host);
+      const host = context.hostNames.qualify(writtenHost, newerConfig.namespace);
+      const olderService = oldestByHost.get(host);
       if (olderService === undefined) {
-        oldest.set(host, newer);
+        oldestByHost.set(host, newerConfig);
         continue;
       }
-      const ruleIndex = placeFrom(olderService.namespace, newer);
+      const ruleIndex = placeFrom(olderService.namespace, newerConfig);
       if (ruleIndex === undefined) continue;
       const isNewerFirst = ruleIndex < (placeFrom(olderService.namespace, olderService) ?? -1);
-      yield { host, olderConfig: olderService, newerConfig: newer, overridden: isNewerFirst ? 'older' : 'newer' };
+      yield { host, olderConfig: olderService, newerConfig: newerConfig, overridden: isNewerFirst ? 'older' : 'newer' };
     }
   }
 }
@@ -55,7 +55,7 @@ export const checkSharedHosts: ConfigCheck = function* (sources) {
     if (sharedHost === undefined) continue;
     const { host, olderConfig, newerConfig, overridden } = sharedHost;
     const [config, other] = overridden === 'older' ? [olderConfig, newerConfig] : [newerConfig, olderConfig];
-    if (!isWritten(config) || config === other) continue;
+    if (!isWrittenConfig(config) || config === other) continue;
     yield {
       ...{ code: 'HOST_CONFLICT', config, field: `spec.hosts[${hostIndex(config, host, sources)}]` },
       message: `${host} is also a host of VirtualService ${other.namespace}/${other.name}, whose routes apply to clients of namespace ${olderConfig.namespace} instead: merge the two`,

@@ -5,29 +5,29 @@ import type { EgressListener, Sidecar } from '../../../model/kinds/workloads/sid
 import type { Service } from '../../../model/services/service.ts';
 import { isAlias } from '../../../model/services/service-alias.ts';
 import { isExportedTo } from '../../../model/services/visibility.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWrittenConfig } from '../config-warning.ts';
 import { objectOfService } from '../known-objects.ts';
 
 export const checkSidecarHosts: ConfigCheck = function* (sources) {
-  const importedByHost = new Map<string, Imported>();
+  const importedByHost = new Map<string, ImportedHost>();
   for (const config of sources.configs.Sidecar) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const [index, listener] of (config.spec.egress ?? []).entries()) {
-      const imported: Imported[] = [];
+      const importedHosts: ImportedHost[] = [];
       for (const [hostIndex, writtenHost] of listener.hosts.entries()) {
         yield undefined;
         if (writtenHost.startsWith('~')) continue;
         const importedHost = importedBy(config, writtenHost, importedByHost, sources);
-        imported.push(importedHost);
+        importedHosts.push(importedHost);
         yield hostWarning(config, `spec.egress[${index}].hosts[${hostIndex}]`, importedHost, sources);
       }
-      yield portWarning(config, index, listener, imported);
+      yield portWarning(config, index, listener, importedHosts);
     }
   }
 };
 
-interface Imported {
+interface ImportedHost {
   readonly host: string;
   /** `*` means any namespace. */
   readonly namespace: string;
@@ -44,9 +44,9 @@ interface Imported {
 function importedBy(
   config: Config<Sidecar>,
   writtenHost: string,
-  importedByHost: Map<string, Imported>,
+  importedByHost: Map<string, ImportedHost>,
   sources: CheckSources,
-): Imported {
+): ImportedHost {
   const { hosts, context } = sources;
   const slash = writtenHost.indexOf('/');
   const host = writtenHost.slice(slash + 1);
@@ -60,14 +60,14 @@ function importedBy(
   const key = `${config.namespace} ${namespace} ${host}`;
   const cachedImport = importedByHost.get(key);
   if (cachedImport !== undefined) return cachedImport;
-  const isWide = isWildcard(host);
-  const isWithin = (candidate: Service): boolean => namespace === '*' || candidate.namespace === namespace;
+  const isWildcardHost = isWildcard(host);
+  const isInNamespace = (candidate: Service): boolean => namespace === '*' || candidate.namespace === namespace;
   const isExported = (candidate: Service): boolean =>
     isMeshWide || isExportedTo(candidate.exportTo, candidate.namespace, config.namespace);
-  const services = isWide
+  const services = isWildcardHost
     ? hosts.servicesWithin(host, namespace === '*' ? undefined : namespace)
-    : hosts.servicesOf(host).filter(isWithin);
-  const exportedServices = isWide ? [] : services.filter(isExported);
+    : hosts.servicesOf(host).filter(isInNamespace);
+  const exportedServices = isWildcardHost ? [] : services.filter(isExported);
   const hasPorts = exportedServices.length > 0 && !exportedServices.some(isAlias);
   const importedHost = {
     ...{ host, namespace, service: services[0], exportedService: exportedServices[0] ?? services.find(isExported) },
@@ -80,14 +80,14 @@ function importedBy(
 
 function isComplete(host: string, namespace: string, { context, hosts, knownObjects }: CheckSources): boolean {
   const suffix = `.svc.${context.domain}`;
-  const anywhere = namespace === '*' ? undefined : namespace;
+  const namespaceFilter = namespace === '*' ? undefined : namespace;
   if (!isWildcard(host)) return hosts.isKnownHost(host) && (hosts.namespaceOf(host) === undefined || isKnownService());
   // Partial wildcards are not checked.
   if (!host.startsWith('*.')) return false;
   const owner = host.endsWith(suffix) ? host.slice(2, -suffix.length).split('.').at(-1) : undefined;
   return (
-    knownObjects.isComplete('ServiceEntry', anywhere) &&
-    (!isClusterHost() || knownObjects.isComplete('Service', owner || anywhere))
+    knownObjects.isComplete('ServiceEntry', namespaceFilter) &&
+    (!isClusterHost() || knownObjects.isComplete('Service', owner || namespaceFilter))
   );
 
   function isClusterHost(): boolean {
@@ -103,13 +103,19 @@ function isComplete(host: string, namespace: string, { context, hosts, knownObje
 function hostWarning(
   config: Config<Sidecar>,
   field: string,
-  { host, namespace, service: hidden, exportedService, isComplete: isSure }: Imported,
+  { host, namespace, service: hidden, exportedService, isComplete: isSure }: ImportedHost,
   { context, configs, hosts }: CheckSources,
 ): ConfigWarning | undefined {
   if (exportedService !== undefined || host === '*') return undefined;
   const warning = (message: string, service?: Service): ConfigWarning => {
-    const other = service && objectOfService(service, configs);
-    return { code: 'HOST_NOT_FOUND', config, field, message, ...(other && { other: { config: other } }) };
+    const serviceConfig = service && objectOfService(service, configs);
+    return {
+      code: 'HOST_NOT_FOUND',
+      config,
+      field,
+      message,
+      ...(serviceConfig && { other: { config: serviceConfig } }),
+    };
   };
   if (hidden !== undefined) {
     return warning(
@@ -142,12 +148,12 @@ function portWarning(
   config: Config<Sidecar>,
   index: number,
   { port, hosts }: EgressListener,
-  imported: readonly Imported[],
+  importedHosts: readonly ImportedHost[],
 ): ConfigWarning | undefined {
   if (port === undefined || port.number === 0 || port.protocol === 'HTTP_PROXY') return undefined;
-  const arePortsKnown = imported.every(({ ports }) => ports !== undefined && !ports.has(port.number));
-  if (!arePortsKnown || imported.length === 0) return undefined;
-  const numbers = new Set(imported.flatMap(({ ports = [] }) => [...ports]));
+  const arePortsKnown = importedHosts.every(({ ports }) => ports !== undefined && !ports.has(port.number));
+  if (!arePortsKnown || importedHosts.length === 0) return undefined;
+  const numbers = new Set(importedHosts.flatMap(({ ports = [] }) => [...ports]));
   return {
     ...{ code: 'PORT_NOT_FOUND', config, field: `spec.egress[${index}].port.number` },
     message: `no service of ${hosts.join(', ')} has the port ${port.number}, so the listener shows none: choose one of ${[...numbers].join(', ')}, or remove the port`,

@@ -13,7 +13,7 @@ import {
   type CheckSources,
   type ConfigCheck,
   type ConfigWarning,
-  isWritten,
+  isWrittenConfig,
   type ObjectLocation,
 } from '../config-warning.ts';
 import { objectOfService } from '../known-objects.ts';
@@ -34,7 +34,7 @@ export const checkUnservedRoutes: ConfigCheck = function* (sources) {
   const hasHttpProxy = haveHttpProxy(sources);
   for (const config of sources.configs.VirtualService) {
     yield undefined;
-    if (!isWritten(config) || config.spec.hosts.length === 0) continue;
+    if (!isWrittenConfig(config) || config.spec.hosts.length === 0) continue;
     const ports = portsOf(config, gateways, hasHttpProxy, sources);
     if (ports === undefined || ports.length === 0) continue;
     for (const list of ['http', 'tls', 'tcp'] as const) {
@@ -77,12 +77,13 @@ function serverPorts(
 ): readonly RoutedPort[] {
   const hosts = config.spec.hosts.flatMap((host) => [host, context.hostNames.qualify(host, config.namespace)]);
   return gateway.spec.servers.flatMap((server, index) => {
-    const isServed = server.hosts.some((writtenHost) => {
+    const isHostServed = server.hosts.some((writtenHost) => {
       const [namespace, host] = writtenHost.includes('/') ? writtenHost.split('/', 2) : ['*', writtenHost];
-      const isFor = namespace === '*' || (namespace === '.' ? gateway.namespace : namespace) === config.namespace;
-      return isFor && hosts.some((gatewayHost) => hostsOverlap(gatewayHost, host!));
+      const isForRouteNamespace =
+        namespace === '*' || (namespace === '.' ? gateway.namespace : namespace) === config.namespace;
+      return isForRouteNamespace && hosts.some((gatewayHost) => hostsOverlap(gatewayHost, host!));
     });
-    if (!isServed) return [];
+    if (!isHostServed) return [];
     const { number, protocol } = server.port;
     const mode = server.tls === undefined ? '' : ` with TLS mode ${server.tls.mode}`;
     return {
@@ -141,7 +142,7 @@ function listsOfProtocol(protocol: ApplicationProtocol): readonly RouteList[] {
   return isTls(protocol) ? ['tls'] : ['tcp'];
 }
 
-const neededBy: Readonly<Record<RouteList, string>> = {
+const neededProtocols: Readonly<Record<RouteList, string>> = {
   http: 'HTTP, or HTTPS that the gateway terminates',
   tls: 'TLS or HTTPS that is passed through',
   tcp: 'TCP, or TLS that the gateway terminates',
@@ -152,11 +153,11 @@ function listWarning(config: Config<VirtualService>, list: RouteList, ports: rea
   const listText = texts.slice(0, maxPorts).join(', ') + (texts.length > maxPorts ? ', …' : '');
   const lists = [...new Set(ports.flatMap((port) => port.routeLists))];
   const advice = lists.length === 0 ? '' : `write ${lists.join(' or ')} routes, or `;
-  const other = ports.find(({ location }) => location !== undefined)?.location;
+  const otherLocation = ports.find(({ location }) => location !== undefined)?.location;
   return {
     ...{ code: 'ROUTE_NOT_APPLIED', config, field: `spec.${list}` },
-    message: `${list} routes need ${neededBy[list]}, and ${listText}, so these routes have no effect: ${advice}correct the protocol there`,
-    ...(other && { other }),
+    message: `${list} routes need ${neededProtocols[list]}, and ${listText}, so these routes have no effect: ${advice}correct the protocol there`,
+    ...(otherLocation && { other: otherLocation }),
   };
 }
 
@@ -169,11 +170,11 @@ function* matchesOfNoPort(
   for (const [index, { match = [] }] of (config.spec[list] ?? []).entries()) {
     for (const [matchIndex, { port }] of match.entries()) {
       if (port === undefined || numbers.has(port)) continue;
-      const other = ports.find(({ number }) => number === port) ?? ports[0];
+      const closestPort = ports.find(({ number }) => number === port) ?? ports[0];
       yield {
         ...{ code: 'ROUTE_NOT_APPLIED', config, field: `spec.${list}[${index}].match[${matchIndex}].port` },
         message: `${list} routes apply at port ${[...numbers].join(', ')} and not at ${port}, so the match has no effect: correct the port`,
-        ...(other?.location && { other: other.location }),
+        ...(closestPort?.location && { other: closestPort.location }),
       };
     }
   }

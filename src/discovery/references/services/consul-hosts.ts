@@ -1,10 +1,10 @@
 /** Reports ServiceEntries with a host of Consul (docs/consul.md). */
-import { type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 
 export const checkConsulHosts: ConfigCheck = function* ({ configs, hosts }) {
   for (const config of configs.ServiceEntry) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const [index, host] of config.spec.hosts.entries()) {
       const service = hosts.servicesOf(host).find(({ registry }) => registry === 'Consul');
       if (service === undefined) continue;

@@ -18,4 +18,6 @@ export function isInjected(
   return labels[revisionLabel] === undefined ? undefined : true;
 }
 
-const configByName = memoizeByObject((all: readonly Config[]) => new Map(all.map((config) => [config.name, config])));
+const configByName = memoizeByObject(
+  (configs: readonly Config[]) => new Map(configs.map((config) => [config.name, config])),
+);

@@ -27,19 +27,19 @@ export class ListeningPorts {
   }
 
   portsOf(service: Config<KubernetesService>): ServiceListening {
-    const listening = this.#cachedListening.get(service) ?? this.#read(service);
-    this.#cachedListening.set(service, listening);
-    return listening;
+    const cachedPorts = this.#cachedListening.get(service) ?? this.#readPorts(service);
+    this.#cachedListening.set(service, cachedPorts);
+    return cachedPorts;
   }
 
-  #read(service: Config<KubernetesService>): ServiceListening {
+  #readPorts(service: Config<KubernetesService>): ServiceListening {
     const arePodsKnown = this.#podCount <= maxPods && this.#checkedObjects.isComplete('Pod', service.namespace);
     const selectedPods = arePodsKnown ? (this.#pods.selectedBy(service) as readonly Config<KubernetesPod>[]) : [];
     this.#podCount += selectedPods.length;
-    const declared = selectedPods.flatMap(containerPortsOf);
+    const declaredPorts = selectedPods.flatMap(containerPortsOf);
     const targets = new Map<number, readonly number[]>();
     for (const { port, targetPort = port, protocol } of service.spec.spec.ports) {
-      const namedPorts = declared.filter(
+      const namedPorts = declaredPorts.filter(
         (declaredPort) => declaredPort.name === targetPort && declaredPort.protocol === protocol,
       );
       const numbers =
@@ -49,7 +49,7 @@ export class ListeningPorts {
     const isResolved = [...targets.values()].every((numbers) => numbers.length > 0);
     return {
       targets: isResolved ? targets : undefined,
-      containers: new Set(declared.map(({ containerPort }) => containerPort)),
+      containers: new Set(declaredPorts.map(({ containerPort }) => containerPort)),
     };
   }
 }

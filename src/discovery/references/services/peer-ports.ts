@@ -3,7 +3,7 @@ import type { Config } from '../../../model/config/config.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
 import type { PeerAuthentication } from '../../../model/kinds/policies/peer-authentication.ts';
 import type { Sidecar } from '../../../model/kinds/workloads/sidecar.ts';
-import { type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 import { ListeningPorts } from './listening-ports.ts';
 import { maxSelectingServices, SelectingServices } from './selecting-services.ts';
 
@@ -15,16 +15,16 @@ export const checkPeerPorts: ConfigCheck = function* ({ configs, context, knownO
     ...configs.Sidecar.map(portsOfSidecar),
     ...configs.AuthorizationPolicy.map((config) => portsOfRules(config, context.mesh.rootNamespace)),
   ];
-  const naming = objects.filter(({ ports, config }) => ports.length > 0 && isWritten(config));
+  const naming = objects.filter(({ ports, config }) => ports.length > 0 && isWrittenConfig(config));
   if (naming.length === 0) return;
   const services = yield* SelectingServices.build(configs.Service);
-  const listening = new ListeningPorts(configs, knownObjects);
+  const listeningPorts = new ListeningPorts(configs, knownObjects);
   for (const { config, selector, ports } of naming) {
     yield undefined;
-    const candidates = services.matching(config.namespace, selector);
+    const candidates = services.findMatching(config.namespace, selector);
     // Beyond the limit, there may be other targets.
     if (candidates.length >= maxSelectingServices) continue;
-    const listeningServices = candidates.map((service) => ({ service, ...listening.portsOf(service) }));
+    const listeningServices = candidates.map((service) => ({ service, ...listeningPorts.portsOf(service) }));
     for (const { number, field, effect } of ports) {
       const { service, targets } =
         listeningServices.find((listeningService) => listeningService.targets?.has(number)) ?? {};
@@ -86,13 +86,13 @@ function portsOfRules(config: Config<AuthorizationPolicy>, rootNamespace: string
   const listedValues = (values: readonly string[] = [], path: string, effect: string) =>
     values.map((value, index) => ({ number: Number(value), field: `${path}[${index}]`, effect }));
   const matchEffect = 'it matches no request';
-  const exclusionEffect = 'it excludes no request';
+  const exclusionEffectText = 'it excludes no request';
   const ports = rules.flatMap(({ to = [], when = [] }, rule) => [
     ...to.flatMap((operation, index) => {
       const path = `spec.rules[${rule}].to[${index}].operation`;
       return [
         ...listedValues(operation.ports, `${path}.ports`, matchEffect),
-        ...listedValues(operation.notPorts, `${path}.notPorts`, exclusionEffect),
+        ...listedValues(operation.notPorts, `${path}.notPorts`, exclusionEffectText),
       ];
     }),
     ...when.flatMap(({ key, values, notValues }, index) => {
@@ -100,7 +100,7 @@ function portsOfRules(config: Config<AuthorizationPolicy>, rootNamespace: string
       if (key !== 'destination.port') return [];
       return [
         ...listedValues(values, `${path}.values`, matchEffect),
-        ...listedValues(notValues, `${path}.notValues`, exclusionEffect),
+        ...listedValues(notValues, `${path}.notValues`, exclusionEffectText),
       ];
     }),
   ]);

@@ -23,7 +23,7 @@ export class PodsOfServices {
   selectedBy({ namespace, spec }: Config<KubernetesService>): readonly Config[] {
     const { selector = {} } = spec.spec;
     if (Object.keys(selector).length === 0) return [];
-    this.#podsByNamespace ??= indexed(this.#configs.Pod);
+    this.#podsByNamespace ??= indexByNamespace(this.#configs.Pod);
     return this.#podsByNamespace.get(namespace)?.selectedBy(selector) ?? [];
   }
 
@@ -34,7 +34,7 @@ export class PodsOfServices {
   }
 }
 
-function indexed(pods: readonly Config[]): ReadonlyMap<string, LabelIndex<Config>> {
+function indexByNamespace(pods: readonly Config[]): ReadonlyMap<string, LabelIndex<Config>> {
   const podsByNamespace = new Map<string, LabelIndex<Config>>();
   for (const pod of pods) {
     const index = podsByNamespace.get(pod.namespace) ?? new LabelIndex<Config>();

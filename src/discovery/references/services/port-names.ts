@@ -3,7 +3,7 @@
  */
 import type { Config } from '../../../model/config/config.ts';
 import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';
-import { type ConfigCheck, isWritten } from '../config-warning.ts';
+import { type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 
 interface DeclaredPort {
   readonly config: Config<ServiceEntry>;
@@ -17,7 +17,7 @@ export const checkPortNames: ConfigCheck = function* ({ configs }) {
   const portByNumber = new Map<string, DeclaredPort>();
   for (const config of configs.ServiceEntry) {
     yield undefined;
-    if (!isWritten(config)) continue;
+    if (!isWrittenConfig(config)) continue;
     for (const host of config.spec.hosts) {
       for (const [index, { name, number, protocol }] of config.spec.ports.entries()) {
         const port = { config, number, protocol, index };
@@ -41,9 +41,9 @@ export const checkPortNames: ConfigCheck = function* ({ configs }) {
 };
 
 function firstOf(ports: Map<string, DeclaredPort>, key: string, port: DeclaredPort): DeclaredPort {
-  const first = ports.get(key) ?? port;
-  ports.set(key, first);
-  return first;
+  const firstPort = ports.get(key) ?? port;
+  ports.set(key, firstPort);
+  return firstPort;
 }
 
 function entryText({ config: { namespace, name } }: DeclaredPort): string {

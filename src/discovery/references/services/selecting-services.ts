@@ -27,12 +27,12 @@ export class SelectingServices {
    *
    * @returns an incomplete list if it has {@link maxSelectingServices} or more
    */
-  matching(namespace: string, selector: Labels): readonly Config<KubernetesService>[] {
-    const selects = labelTexts(namespace, selector);
+  findMatching(namespace: string, selector: Labels): readonly Config<KubernetesService>[] {
+    const requiredLabels = labelTexts(namespace, selector);
     const candidates =
-      selects.length === 0
+      requiredLabels.length === 0
         ? (this.#servicesByNamespace.get(namespace) ?? [])
-        : selects.flatMap((text) => this.#servicesByLabel.get(text) ?? []);
+        : requiredLabels.flatMap((text) => this.#servicesByLabel.get(text) ?? []);
     return [...new Set(candidates)].filter(({ spec }) => areCompatible(selector, spec.spec.selector ?? {}));
   }
 }

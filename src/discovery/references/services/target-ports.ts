@@ -34,8 +34,8 @@ export const checkTargetPorts: ConfigCheck = function* ({ context, configs, know
       const warning = warningOf(config, port, ports);
       const [pod] = selectedPods;
       // A Pod template in files has no location.
-      const hasPlace = !knownObjects.areFromFiles || pod!.source !== undefined;
-      yield hasPlace ? { ...warning, other: { config: pod!, field: 'spec.containers' } } : warning;
+      const hasLocation = !knownObjects.areFromFiles || pod!.source !== undefined;
+      yield hasLocation ? { ...warning, other: { config: pod!, field: 'spec.containers' } } : warning;
     }
   }
 };

@@ -56,7 +56,7 @@ export function installedGoTemplates(root = packageRoot()): string | undefined {
 /** Next to this file, or to the bundle that contains it. */
 const threadModule = new URL(`./go-template-helper${extname(import.meta.filename)}`, import.meta.url);
 
-interface Job {
+interface TemplateJob {
   readonly call: GoTemplateCall;
   readonly settle: (result: Decoded<string>) => void;
 }
@@ -64,7 +64,7 @@ interface Job {
 export class GoTemplateThread implements GoTemplateRenderer {
   readonly #file: string;
   readonly #limits: GoTemplateLimits;
-  readonly #jobs: Job[] = [];
+  readonly #jobs: TemplateJob[] = [];
   #module: Promise<WebAssembly.Module> | undefined;
   #worker: Worker | undefined;
   #isBusy = false;
@@ -81,17 +81,17 @@ export class GoTemplateThread implements GoTemplateRenderer {
       return Promise.resolve(failedCall(call, `was not executed: ${maxWaiting} others wait; try again`));
     const { promise, resolve } = Promise.withResolvers<Decoded<string>>();
     this.#jobs.push({ call, settle: resolve });
-    void this.#work();
+    void this.#runJobs();
     return promise;
   }
 
   async close(): Promise<void> {
     for (const { call, settle } of this.#jobs.splice(0))
       settle(failedCall(call, 'was not executed: the program is shutting down'));
-    await this.#end();
+    await this.#endThread();
   }
 
-  async #work(): Promise<void> {
+  async #runJobs(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
     for (let job = this.#jobs.shift(); job !== undefined; job = this.#jobs.shift()) {
@@ -99,7 +99,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
       try {
         settle(await this.#execute(call));
       } catch (error) {
-        await this.#end();
+        await this.#endThread();
         settle(failedCall(call, messageOf(error)));
       }
     }
@@ -112,7 +112,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
     this.#worker ??= await this.#startWorker();
     const request = { ...call, environment: {}, maxOutput: maxOutputBytes };
     this.#worker.postMessage(JSON.stringify(request));
-    const message = await this.#next(this.#worker, renderMs, `did not end within ${renderMs} ms`);
+    const message = await this.#nextMessage(this.#worker, renderMs, `did not end within ${renderMs} ms`);
     if ('output' in message) return E.right(message.output);
     return failedCall(call, 'error' in message ? message.error : 'has no output');
   }
@@ -124,14 +124,14 @@ export class GoTemplateThread implements GoTemplateRenderer {
       this.#module = undefined;
       throw new Error(`cannot be executed: ${this.#file}: ${messageOf(error)}`);
     });
-    const work: GoTemplateWork = { module };
+    const threadInput: GoTemplateWork = { module };
     const worker = new Worker(threadModule, {
-      ...{ workerData: work, env: {} },
+      ...{ workerData: threadInput, env: {} },
       resourceLimits: { maxOldGenerationSizeMb: 64 },
     });
     worker.unref();
     this.#worker = worker;
-    await this.#next(worker, startMs, `cannot be executed: its thread was not ready within ${startMs} ms`);
+    await this.#nextMessage(worker, startMs, `cannot be executed: its thread was not ready within ${startMs} ms`);
     return worker;
   }
 
@@ -139,17 +139,19 @@ export class GoTemplateThread implements GoTemplateRenderer {
     return compile(withMemoryLimit(await readFile(this.#file), this.#limits.maxMebibytes));
   }
 
-  #next(worker: Worker, limitMs: number, timeoutMessage: string): Promise<GoTemplateMessage> {
+  #nextMessage(worker: Worker, limitMs: number, timeoutMessage: string): Promise<GoTemplateMessage> {
     const { maxMebibytes } = this.#limits;
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => end(() => reject(new Error(timeoutMessage))), limitMs);
-      const onMessage = (message: GoTemplateMessage): void => end(() => resolve(message));
+      const timer = setTimeout(() => finishCall(() => reject(new Error(timeoutMessage))), limitMs);
+      const onMessage = (message: GoTemplateMessage): void => finishCall(() => resolve(message));
       // Go and V8 have several error messages for exceeded memory, none of which mentions the limit.
       const onEnded = (description: string): void =>
-        end(() => reject(new Error(`ended its thread, which has ${maxMebibytes} MiB of memory: ${description}`)));
+        finishCall(() =>
+          reject(new Error(`ended its thread, which has ${maxMebibytes} MiB of memory: ${description}`)),
+        );
       const onError = (error: unknown): void => onEnded(messageOf(error));
       const onExit = (code: number): void => onEnded(`exit code ${code}`);
-      const end = (settleCall: () => void): void => {
+      const finishCall = (settleCall: () => void): void => {
         clearTimeout(timer);
         worker.off('message', onMessage).off('error', onError).off('exit', onExit);
         settleCall();
@@ -158,7 +160,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
     });
   }
 
-  async #end(): Promise<void> {
+  async #endThread(): Promise<void> {
     const worker = this.#worker;
     this.#worker = undefined;
     worker?.on('error', () => {});
@@ -167,5 +169,5 @@ export class GoTemplateThread implements GoTemplateRenderer {
 }
 
 function failedCall({ name }: GoTemplateCall, message: string): Decoded<never> {
-  return fail(`templates.${name}`, violation.malformed(message));
+  return fail(`templates.${name}`, violation.malformedValue(message));
 }

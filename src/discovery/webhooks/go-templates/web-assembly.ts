@@ -21,7 +21,7 @@ export const { compile, instantiate } = (globalThis as unknown as { readonly Web
   .WebAssembly;
 
 /** The bytes `\0asm`. */
-const magic = [0, 0x61, 0x73, 0x6d];
+const magicBytes = [0, 0x61, 0x73, 0x6d];
 const memorySection = 5;
 const pagesOfMebibyte = 16;
 
@@ -31,31 +31,31 @@ const pagesOfMebibyte = 16;
  * @throws Error if the module does not have exactly one memory without a maximum, or starts with more
  */
 export function withMemoryLimit(module: Uint8Array, maxMebibytes: number): Uint8Array<ArrayBuffer> {
-  if (!magic.every((byte, index) => module[index] === byte)) throw new Error('is not WebAssembly');
+  if (!magicBytes.every((byte, index) => module[index] === byte)) throw new Error('is not WebAssembly');
   let offset = 8;
   while (offset < module.length) {
     const start = offset;
     const id = module[offset++];
     const size = numberAt(module, offset);
     const content = size.end;
-    const end = content + size.value;
+    const contentEnd = content + size.value;
     if (id === memorySection) {
       const count = numberAt(module, content);
       const flags = numberAt(module, count.end);
-      const minimum = numberAt(module, flags.end);
-      const maximum = maxMebibytes * pagesOfMebibyte;
-      if (count.value !== 1 || flags.value !== 0 || minimum.end !== end)
+      const minPages = numberAt(module, flags.end);
+      const maxPages = maxMebibytes * pagesOfMebibyte;
+      if (count.value !== 1 || flags.value !== 0 || minPages.end !== contentEnd)
         throw new Error('must have one memory without a maximum');
-      if (minimum.value > maximum) throw new Error(`needs ${minimum.value / pagesOfMebibyte} MiB of memory`);
-      const limits = [...encodeVarint(1), 1, ...encodeVarint(minimum.value), ...encodeVarint(maximum)];
+      if (minPages.value > maxPages) throw new Error(`needs ${minPages.value / pagesOfMebibyte} MiB of memory`);
+      const limits = [...encodeVarint(1), 1, ...encodeVarint(minPages.value), ...encodeVarint(maxPages)];
       const section = [memorySection, ...encodeVarint(limits.length), ...limits];
-      const result = new Uint8Array(module.length + section.length - (end - start));
+      const result = new Uint8Array(module.length + section.length - (contentEnd - start));
       result.set(module.subarray(0, start));
       result.set(section, start);
-      result.set(module.subarray(end), start + section.length);
+      result.set(module.subarray(contentEnd), start + section.length);
       return result;
     }
-    offset = end;
+    offset = contentEnd;
   }
   throw new Error('has no memory');
 }
@@ -74,8 +74,8 @@ function numberAt(bytes: Uint8Array, start: number): { readonly value: number; r
 
 function encodeVarint(value: number): number[] {
   const bytes: number[] = [];
-  for (let rest = value; ; rest = Math.floor(rest / 128)) {
-    if (rest < 128) return [...bytes, rest];
-    bytes.push((rest % 128) + 128);
+  for (let remainingBits = value; ; remainingBits = Math.floor(remainingBits / 128)) {
+    if (remainingBits < 128) return [...bytes, remainingBits];
+    bytes.push((remainingBits % 128) + 128);
   }
 }

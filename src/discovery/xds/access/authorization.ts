@@ -22,6 +22,6 @@ export function authorize(
     workload?.namespace === namespace &&
     (serviceAccount === '' || workload.serviceAccount === serviceAccount);
   if (isNode) return { identity };
-  const expected = serviceAccount === '' ? `namespace ${namespace}` : `${namespace}/${serviceAccount}`;
-  return { reason: `expected exactly one identity, of ${expected}, got ${identities.join(', ')}` };
+  const expectedText = serviceAccount === '' ? `namespace ${namespace}` : `${namespace}/${serviceAccount}`;
+  return { reason: `expected exactly one identity, of ${expectedText}, got ${identities.join(', ')}` };
 }

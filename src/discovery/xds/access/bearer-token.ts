@@ -9,7 +9,7 @@ import {
 import { spiffeUriOf, type WorkloadIdentity } from '../../../identity/spiffe-id.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Authentication, Authenticator, CallPeer } from './authenticator.ts';
-import { type IssuerKeys, KeysUnavailable } from './issuer-keys.ts';
+import { type IssuerKeys, KeysUnavailableError } from './issuer-keys.ts';
 
 export interface TokenRule {
   readonly issuer: string;
@@ -26,10 +26,10 @@ export interface BearerTokenOptions {
   readonly now?: () => Date;
   readonly isRevoked?: (id: string) => boolean;
   /** Called for a valid token whose start is so far in the future that clocks must differ. */
-  readonly reportNotYetValid?: (report: NotYetValid) => void;
+  readonly reportNotYetValid?: (report: NotYetValidToken) => void;
 }
 
-export interface NotYetValid {
+export interface NotYetValidToken {
   readonly authenticator: string;
   readonly issuer: string;
   readonly aheadSeconds: number;
@@ -67,7 +67,7 @@ export function bearerToken({
           reportNotYetValid?.({ authenticator: name, issuer: rule.issuer, aheadSeconds });
           return { failure: notYetValid(aheadSeconds) };
         }
-        return { failure: messageOf(error), ...(error instanceof KeysUnavailable && { isUnavailable: true }) };
+        return { failure: messageOf(error), ...(error instanceof KeysUnavailableError && { isUnavailable: true }) };
       }
     },
   };
@@ -109,16 +109,16 @@ async function verifyWith(keys: JWTVerifyGetKey, token: string, options: JWTVeri
     return await jwtVerify(token, keys, options);
   } catch (error) {
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
-    let refusal: unknown = error;
+    let verificationError: unknown = error;
     for await (const key of error) {
       try {
         return await jwtVerify(token, key, options);
       } catch (reason) {
         if (!(reason instanceof errors.JWSSignatureVerificationFailed)) throw reason;
-        refusal = reason;
+        verificationError = reason;
       }
     }
-    throw refusal;
+    throw verificationError;
   }
 }
 

@@ -48,6 +48,6 @@ function identityOf(der: Uint8Array): Authentication {
 }
 
 /** The last second belongs to the validity period (RFC 5280 §4.1.2.5). */
-function hasEnded(end: string | undefined, now: number): boolean {
-  return end !== undefined && !(now < Date.parse(end) + 1_000);
+function hasEnded(expiryTime: string | undefined, now: number): boolean {
+  return expiryTime !== undefined && !(now < Date.parse(expiryTime) + 1_000);
 }

@@ -19,14 +19,14 @@ const maxHeaderCharacters = 16 * 1024;
  * @throws ChartpilotError FLAG_INVALID if a network is invalid
  */
 export function forwardedCertificate(networks: readonly string[], trustDomain: () => string): Authenticator {
-  const trusted = networkList('TRUSTED_GATEWAY_CIDR', networks);
+  const trustedNetworks = networkList('TRUSTED_GATEWAY_CIDR', networks);
   return {
     name: 'forwarded certificate',
     authenticate({ host: peerHost, metadata }) {
       const values = metadata(header);
       if (values.length === 0) return { failure: 'no forwarded certificate' };
       const host = asIpv4(peerHost);
-      if (!trusted.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')) {
+      if (!trustedNetworks.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')) {
         return { failure: `address ${host} is not in TRUSTED_GATEWAY_CIDR` };
       }
       if (values.length > 1) return { failure: `header ${header} must be sent once, got it ${values.length} times` };
@@ -83,15 +83,15 @@ function certificateProblem(forwarded: readonly string[], uris: readonly string[
 function splitOutsideQuotes(text: string, separator: string): string[] {
   const segments: string[] = [];
   let startIndex = 0;
-  let isQuoted = false;
+  let isInsideQuotes = false;
   for (let charIndex = 0; charIndex < text.length; charIndex++) {
-    if (text[charIndex] === '\\' && isQuoted) charIndex++;
-    else if (text[charIndex] === '"') isQuoted = !isQuoted;
-    else if (text[charIndex] === separator && !isQuoted) {
+    if (text[charIndex] === '\\' && isInsideQuotes) charIndex++;
+    else if (text[charIndex] === '"') isInsideQuotes = !isInsideQuotes;
+    else if (text[charIndex] === separator && !isInsideQuotes) {
       segments.push(text.slice(startIndex, charIndex));
       startIndex = charIndex + 1;
     }
   }
   // If a quote is not closed, no element is reliable.
-  return isQuoted ? [] : [...segments, text.slice(startIndex)];
+  return isInsideQuotes ? [] : [...segments, text.slice(startIndex)];
 }

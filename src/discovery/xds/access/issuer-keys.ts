@@ -15,7 +15,7 @@ export interface IssuerKeys {
   refresh(): Promise<boolean>;
 }
 
-export class KeysUnavailable extends Error {
+export class KeysUnavailableError extends Error {
   override readonly name = 'KeysUnavailable';
 }
 
@@ -52,22 +52,22 @@ export class FetchedKeys implements IssuerKeys {
 
   async get(): Promise<JWTVerifyGetKey> {
     // Old keys are still usable, so new ones are fetched in the background.
-    const isOld = this.#now() - this.#fetchedAt > maxKeyAgeMs;
-    if (this.#keys === undefined) await this.#fetchIfDue();
-    else if (isOld) void this.#fetchIfDue();
-    if (this.#keys === undefined) throw new KeysUnavailable(`no keys of the token issuer: ${this.#failure}`);
+    const isRefreshDue = this.#readClock() - this.#fetchedAt > maxKeyAgeMs;
+    if (this.#keys === undefined) await this.#fetchKeysIfDue();
+    else if (isRefreshDue) void this.#fetchKeysIfDue();
+    if (this.#keys === undefined) throw new KeysUnavailableError(`no keys of the token issuer: ${this.#failure}`);
     return this.#keys;
   }
 
   async refresh(): Promise<boolean> {
     const previous = this.#keys;
-    await this.#fetchIfDue();
+    await this.#fetchKeysIfDue();
     return this.#keys !== previous;
   }
 
-  #fetchIfDue(): Promise<void> {
-    if (this.#pendingFetch === undefined && this.#now() - this.#requestedAt >= minFetchIntervalMs) {
-      this.#requestedAt = this.#now();
+  #fetchKeysIfDue(): Promise<void> {
+    if (this.#pendingFetch === undefined && this.#readClock() - this.#requestedAt >= minFetchIntervalMs) {
+      this.#requestedAt = this.#readClock();
       this.#pendingFetch = this.#fetch().finally(() => {
         this.#pendingFetch = undefined;
       });
@@ -84,13 +84,13 @@ export class FetchedKeys implements IssuerKeys {
     try {
       const text = await fetchKeySet(address, { timeoutMs, signal, fetch });
       this.#keys = createLocalJWKSet(JSON.parse(text) as JSONWebKeySet);
-      this.#fetchedAt = this.#now();
+      this.#fetchedAt = this.#readClock();
     } catch (error) {
       this.#failure = messageOf(error);
     }
   }
 
-  #now(): number {
+  #readClock(): number {
     return (this.#options.now ?? (() => performance.now()))();
   }
 }

@@ -6,7 +6,7 @@ import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose';
 import { spiffeUriOf } from '../../../identity/spiffe-id.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../../runtime/errors.ts';
 import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
-import { makeFolder } from '../../../runtime/files/make-folder.ts';
+import { ensureDirectory } from '../../../runtime/files/make-folder.ts';
 import { requirePrivate, writePrivateFile } from '../../../runtime/files/private-file.ts';
 import type { TokenRule } from './bearer-token.ts';
 import { localKeys } from './issuer-keys.ts';
@@ -44,16 +44,16 @@ export function localTokenKey(file: string): KeyObject {
 
 /** Never replaces a file that another process creates at the same time. */
 function createKey(file: string): void {
-  makeFolder(dirname(file), 0o700);
+  ensureDirectory(dirname(file), 0o700);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const draftPath = `${file}.${process.pid}.new`;
-  writePrivateFile(draftPath, privateKey.export({ format: 'pem', type: 'pkcs8' }) as string);
+  const temporaryPath = `${file}.${process.pid}.new`;
+  writePrivateFile(temporaryPath, privateKey.export({ format: 'pem', type: 'pkcs8' }) as string);
   try {
-    linkSync(draftPath, file);
+    linkSync(temporaryPath, file);
   } catch (error) {
     if (!isSystemError(error, 'EEXIST')) throw error;
   } finally {
-    rmSync(draftPath, { force: true });
+    rmSync(temporaryPath, { force: true });
   }
 }
 

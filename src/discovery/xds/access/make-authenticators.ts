@@ -5,7 +5,7 @@ import type { Logger } from '../../../runtime/output/log.ts';
 import type { ApiServer } from '../../kubernetes/api-server.ts';
 import { RepeatedLines } from '../stream/repeated-lines.ts';
 import type { Authenticator } from './authenticator.ts';
-import { bearerToken, clockLeewaySeconds, type NotYetValid } from './bearer-token.ts';
+import { bearerToken, clockLeewaySeconds, type NotYetValidToken } from './bearer-token.ts';
 import { clientCertificate } from './client-certificate.ts';
 import { forwardedCertificate } from './forwarded-certificate.ts';
 import { parseJwtRule } from './jwt-rule.ts';
@@ -43,7 +43,7 @@ export async function makeAuthenticators(
   const authenticators = [clientCertificate((serial) => revocations?.isCertificateRevoked(serial) === true)];
   const isRevoked = (id: string): boolean => revocations?.isTokenRevoked(id) === true;
   const repeatedLines = new RepeatedLines(logger, () => performance.now());
-  const reportNotYetValid = (report: NotYetValid): void =>
+  const reportNotYetValid = (report: NotYetValidToken): void =>
     repeatedLines.warn(report.authenticator, 'token.notYetValid', { ...report, leewaySeconds: clockLeewaySeconds });
   const tokens = { trustDomain, isRevoked, reportNotYetValid };
   if (jwtRule !== '') {

@@ -37,17 +37,17 @@ const maxWaitingReviews = 1_000;
 /** Clients time out after this time. */
 const maxWaitMs = 10_000;
 /** Subjects of Kubernetes have at most 340 characters. */
-const maxSubject = 400;
+const maxSubjectLength = 400;
 const clusterHeader = 'clusterid';
 /** Placeholder, because the request has a timeout. */
-const neverAborted = new AbortController().signal;
+const neverAbortedSignal = new AbortController().signal;
 const idOfToken = 'authentication.kubernetes.io/credential-id';
 
 export function tokenReview(options: TokenReviewOptions): Authenticator {
   const reviews = new WeakMap<Reviewer, FairTasks>();
   const review = async (server: Reviewer, token: string): Promise<Authentication> => {
     try {
-      return identityIn(await reviewed(server, token, options), options);
+      return identityIn(await reviewToken(server, token, options), options);
     } catch (error) {
       // The token is not the cause of this failure.
       return { failure: messageOf(error), ...(error instanceof ApiError && { isUnavailable: true }) };
@@ -59,8 +59,8 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
     const deadline = performance.now() + maxWaitMs;
     return tasks.schedule<Authentication>({
       key: shareOf(host, token),
-      run: async (settle) => settle(performance.now() > deadline ? tooMany : await review(server, token)),
-      reject: () => tooMany,
+      run: async (onResult) => onResult(performance.now() > deadline ? tooManyReviews : await review(server, token)),
+      reject: () => tooManyReviews,
     });
   };
   return {
@@ -80,7 +80,10 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
   };
 }
 
-const tooMany: Authentication = { failure: 'too many TokenReviews are running, retry later', isUnavailable: true };
+const tooManyReviews: Authentication = {
+  failure: 'too many TokenReviews are running, retry later',
+  isUnavailable: true,
+};
 
 function newTasks(): FairTasks {
   return new FairTasks({
@@ -98,18 +101,18 @@ function shareOf(host: string, token: string): ShareKey {
 
 function claimedSubject(token: string): string {
   try {
-    return decodeJwt(token).sub?.slice(0, maxSubject) ?? '';
+    return decodeJwt(token).sub?.slice(0, maxSubjectLength) ?? '';
   } catch {
     return '';
   }
 }
 
-async function reviewed(server: Reviewer, token: string, { audience }: TokenReviewOptions): Promise<unknown> {
+async function reviewToken(server: Reviewer, token: string, { audience }: TokenReviewOptions): Promise<unknown> {
   const spec = { token, audiences: [audience] };
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec };
   const { status } = await server.request(
     { method: 'POST', resource: tokenReviews, body, timeoutMs: reviewTimeoutMs },
-    neverAborted,
+    neverAbortedSignal,
   );
   return status;
 }

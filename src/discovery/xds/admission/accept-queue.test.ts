@@ -47,7 +47,7 @@ test('AcceptQueue accepts one connection per address at a time, oldest first', (
 
 test('AcceptQueue reduces rate and queue length of an address to a quarter for 5 s after a busy connection', () => {
   const { line, begun, add } = createQueue({ maxWaiting: 8 });
-  line.slowDown('busy');
+  line.throttle('busy');
   const busyConnections = Array.from({ length: 4 }, (_, i) => add(`busy ${i}`, 'busy').connection);
   for (let i = 0; i < 8; i++) add(`quiet ${i}`, 'quiet');
   expect(busyConnections.filter(({ destroyed }) => !destroyed)).toHaveLength(2);

@@ -5,14 +5,14 @@
  * A connection of a node costs little, so many are accepted. If an accepted connection sends too much without a node, fewer are accepted for a while.
  */
 
-import { letEscape } from '../../../runtime/fences/uncaught.ts';
-import { setNewest } from './drop-oldest.ts';
+import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
+import { setAsNewest } from './drop-oldest.ts';
 
 export interface AcceptQueueLimits {
   /** Interval between accepted connections of an address. */
   readonly spacingMs: number;
   readonly maxWaiting: number;
-  /** Divisor of the rate and of `maxWaiting` after {@link AcceptQueue.slowDown}. */
+  /** Divisor of the rate and of `maxWaiting` after {@link AcceptQueue.throttle}. */
   readonly slowFactor: number;
   readonly slowMs: number;
   readonly maxTotal: number;
@@ -26,7 +26,7 @@ export const acceptQueueLimits: AcceptQueueLimits = {
   maxTotal: 1_024,
 };
 
-const maxSlow = 1_024;
+const maxSlowAddresses = 1_024;
 
 export interface WaitingConnection {
   readonly destroyed: boolean;
@@ -60,27 +60,27 @@ export class AcceptQueue<C extends WaitingConnection> {
    */
   add(group: string, connection: C, onBegin: () => void): boolean {
     const { maxTotal, slowFactor } = this.#limits;
-    const maxWaiting = this.#limits.maxWaiting / (this.#isSlow(group) ? slowFactor : 1);
+    const maxWaitingOfGroup = this.#limits.maxWaiting / (this.#isThrottled(group) ? slowFactor : 1);
     const queue = this.#queues.get(group) ?? [];
-    if (queue.length < maxWaiting && this.#count >= maxTotal) {
+    if (queue.length < maxWaitingOfGroup && this.#count >= maxTotal) {
       connection.destroy();
       return false;
     }
     this.#queues.set(group, queue);
     queue.push({ connection, begin: onBegin });
     this.#count++;
-    connection.once('close', () => this.#leave(group, connection));
-    this.#wake();
-    if (queue.length <= maxWaiting) return true;
+    connection.once('close', () => this.#removeConnection(group, connection));
+    this.#scheduleAccept();
+    if (queue.length <= maxWaitingOfGroup) return true;
     const { connection: evictedConnection } = queue[Math.floor(this.#random() * queue.length)]!;
-    this.#leave(group, evictedConnection);
+    this.#removeConnection(group, evictedConnection);
     evictedConnection.destroy();
     return evictedConnection !== connection;
   }
 
   /** Called when an accepted connection has sent too much without a node. */
-  slowDown(group: string): void {
-    setNewest(this.#slowUntilByGroup, group, performance.now() + this.#limits.slowMs, maxSlow);
+  throttle(group: string): void {
+    setAsNewest(this.#slowUntilByGroup, group, performance.now() + this.#limits.slowMs, maxSlowAddresses);
   }
 
   clear(): void {
@@ -91,7 +91,7 @@ export class AcceptQueue<C extends WaitingConnection> {
     this.#count = 0;
   }
 
-  #wake(): void {
+  #scheduleAccept(): void {
     this.#timer ??= setTimeout(() => this.#acceptOnePerAddress(), this.#limits.spacingMs);
   }
 
@@ -99,27 +99,27 @@ export class AcceptQueue<C extends WaitingConnection> {
     this.#timer = undefined;
     const isTurnOfSlow = ++this.#turnCount % this.#limits.slowFactor === 0;
     for (const [group, [first]] of [...this.#queues]) {
-      if (first === undefined || (!isTurnOfSlow && this.#isSlow(group))) continue;
-      this.#leave(group, first.connection);
+      if (first === undefined || (!isTurnOfSlow && this.#isThrottled(group))) continue;
+      this.#removeConnection(group, first.connection);
       if (first.connection.destroyed) continue;
       try {
         first.begin();
       } catch (error) {
-        letEscape(error);
+        throwUncaught(error);
       }
     }
-    if (this.#count > 0) this.#wake();
+    if (this.#count > 0) this.#scheduleAccept();
   }
 
-  #isSlow(group: string): boolean {
-    const slowUntil = this.#slowUntilByGroup.get(group);
-    if (slowUntil === undefined) return false;
-    if (performance.now() < slowUntil) return true;
+  #isThrottled(group: string): boolean {
+    const throttledUntil = this.#slowUntilByGroup.get(group);
+    if (throttledUntil === undefined) return false;
+    if (performance.now() < throttledUntil) return true;
     this.#slowUntilByGroup.delete(group);
     return false;
   }
 
-  #leave(group: string, connection: C): void {
+  #removeConnection(group: string, connection: C): void {
     const queue = this.#queues.get(group) ?? [];
     const queueIndex = queue.findIndex((entry) => entry.connection === connection);
     if (queueIndex < 0) return;

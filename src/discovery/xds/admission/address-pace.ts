@@ -3,7 +3,7 @@
  * identified. An address that exceeds its budget is throttled for a second, then for twice as long each time. Clients behind one address (NAT, the
  * pods of a node behind a gateway) share its budget.
  */
-import { setNewest } from './drop-oldest.ts';
+import { setAsNewest } from './drop-oldest.ts';
 
 export interface AddressPaceLimits {
   /** Maximum budget, and its recovery per second. A stream costs 1. */
@@ -25,7 +25,7 @@ const maxAddresses = 20_000;
 const resetFactor = 10;
 
 interface Account {
-  used: number;
+  usedUnits: number;
   /** Time of the last update of `used`. */
   at: number;
   until: number;
@@ -45,24 +45,24 @@ export class AddressPace {
   }
 
   /** @returns the duration if throttling starts now, otherwise 0 */
-  charge(group: string, units: number): number {
+  chargeUnits(group: string, units: number): number {
     const account = this.#account(group);
-    account.used += units;
+    account.usedUnits += units;
     const now = this.#now();
-    if (account.used <= this.#limits.burst || now < account.until) return 0;
+    if (account.usedUnits <= this.#limits.burst || now < account.until) return 0;
     const { firstHoldMs, maxHoldMs } = this.#limits;
-    const isReset = now >= account.until + account.holdMs * resetFactor;
-    account.holdMs = isReset ? firstHoldMs : Math.min(account.holdMs * 2, maxHoldMs);
+    const isHoldReset = now >= account.until + account.holdMs * resetFactor;
+    account.holdMs = isHoldReset ? firstHoldMs : Math.min(account.holdMs * 2, maxHoldMs);
     account.until = now + account.holdMs;
     // If the budget were not restored, the first stream after throttling would exceed it again.
-    account.used = this.#limits.burst / 2;
+    account.usedUnits = this.#limits.burst / 2;
     return account.holdMs;
   }
 
   /** Called when a node is identified. */
   refund(group: string, units: number): void {
     const account = this.#accounts.get(group);
-    if (account !== undefined) account.used = Math.max(0, account.used - units);
+    if (account !== undefined) account.usedUnits = Math.max(0, account.usedUnits - units);
   }
 
   isThrottled(group: string): boolean {
@@ -71,10 +71,10 @@ export class AddressPace {
 
   #account(group: string): Account {
     const now = this.#now();
-    const account = this.#accounts.get(group) ?? { used: 0, at: now, until: 0, holdMs: 0 };
-    account.used = Math.max(0, account.used - ((now - account.at) * this.#limits.perSecond) / 1_000);
+    const account = this.#accounts.get(group) ?? { usedUnits: 0, at: now, until: 0, holdMs: 0 };
+    account.usedUnits = Math.max(0, account.usedUnits - ((now - account.at) * this.#limits.perSecond) / 1_000);
     account.at = now;
-    setNewest(this.#accounts, group, account, maxAddresses);
+    setAsNewest(this.#accounts, group, account, maxAddresses);
     return account;
   }
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
-import { type AdmissionOptions, type Admitted, createAdmission, groupOfPeer } from './ads-admission.ts';
+import { type AdmissionOptions, type AdmittedStream, createAdmission, groupOfPeer } from './ads-admission.ts';
 import { KnownNodes } from './known-nodes.ts';
 
 beforeEach(() => {
@@ -23,11 +23,11 @@ function createTestAdmission(perSecond: number, slots: Pick<AdmissionOptions, 's
   const admission = createAdmission({ perSecond, now: () => performance.now(), known: knownNodes, ...slots });
   /** Serves a node of this address, which then disconnects. */
   const serveBriefly = (peer: string, node = 'a node'): void => {
-    knownNodes.acknowledged(groupOfPeer(peer), node);
+    knownNodes.recordAcknowledgement(groupOfPeer(peer), node);
     knownNodes.disconnected(groupOfPeer(peer), node);
   };
   const at = (): number => Math.round(performance.now() - origin);
-  const admittedStreams = new Map<string, Admitted>();
+  const admittedStreams = new Map<string, AdmittedStream>();
   /** @param node ID in the first request; by default, no request is sent */
   const openStream = (name: string, peer = nodePeer, node?: string): (() => void) =>
     admission.admit(

@@ -14,7 +14,7 @@
  */
 
 import { addressGroup } from '../../../runtime/fences/connection-bounds.ts';
-import { letEscape } from '../../../runtime/fences/uncaught.ts';
+import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
 import { dropOldest } from './drop-oldest.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import { type Slot, Slots } from './slots.ts';
@@ -25,7 +25,7 @@ const maxWaitForRateMs = 1_000;
 /** Minimum interval between admissions with priority for one node ID. Envoy retries after 500 ms. */
 const priorityIntervalMs = 250;
 /** Every fourth round starts with unknown addresses. */
-const turnOfUnknown = 4;
+const unknownTurnInterval = 4;
 /** Beyond this limit, reading ahead ends for the oldest stream. */
 const maxReadAhead = 2_000;
 /** Waiting and admitted streams without an identified node. */
@@ -33,15 +33,15 @@ const maxUnidentifiedOfAddress = 1_000;
 /** Additional streams per address with known nodes, one for each connection, for clients that reconnect during a flood. */
 const reservedForReconnects = 200;
 /** Maximum number of waiting streams for all addresses, and of additional ones for addresses with known nodes. */
-const maxWaiting = 10_000;
+const maxWaitingStreams = 10_000;
 const reservedForKnownNodes = 2_000;
-const maxRejected = 10_000;
+const maxRejectedPeers = 10_000;
 const noop = (): void => {};
 
 /** Calls back with the node ID in the first request of a stream, if there is one. */
 export type NodeReader = (onNode: (node: string) => void) => void;
 
-export interface Admitted extends Slot {
+export interface AdmittedStream extends Slot {
   /** Called when the node is identified or the stream ends. Idempotent. */
   identified(): void;
 }
@@ -54,7 +54,12 @@ export interface Admission {
    * @param readNode reads the node ID ahead
    * @returns the release function; call it when the stream is closed
    */
-  admit(peer: string, begin: (admitted: Admitted) => void, refuse: () => void, readNode?: NodeReader): () => void;
+  admit(
+    peer: string,
+    begin: (admitted: AdmittedStream) => void,
+    onRejected: () => void,
+    readNode?: NodeReader,
+  ): () => void;
   readonly waiting: number;
   readonly isFull: boolean;
   setSlots(slots: number): void;
@@ -81,7 +86,7 @@ interface WaitingStream {
   /** Time of the first attempt of this connection. */
   readonly since: number;
   readonly queuedAt: number;
-  readonly begin: (admitted: Admitted) => void;
+  readonly begin: (admitted: AdmittedStream) => void;
   readonly refuse: () => void;
   queue: AddressQueue;
   /** The node ID is not verified. */
@@ -97,7 +102,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
 }
 
 class FairAdmission implements Admission {
-  readonly #spacingMs: number;
+  readonly #admissionSpacingMs: number;
   readonly #now: () => number;
   readonly #nodeMemory: KnownNodes;
   readonly #options: AdmissionOptions;
@@ -110,10 +115,10 @@ class FairAdmission implements Admission {
   readonly #unknownAddresses: AddressQueue = new Map();
   /** Oldest first. Streams that no longer wait are removed only when they are the oldest. */
   #waitingStreams: WaitingStream[] = [];
-  readonly #readAhead = new Set<WaitingStream>();
+  readonly #streamsReadAhead = new Set<WaitingStream>();
   readonly #nextWithPriority = new Map<string, WaitingStream>();
   /** Until this time, a node has no priority. */
-  readonly #noPriorityUntil = new Map<string, number>();
+  readonly #priorityBlockedUntil = new Map<string, number>();
   readonly #unidentifiedByAddress = new Map<string, number>();
   readonly #unidentifiedByPeer = new Map<string, number>();
   /** Time of the first attempt of each rejected connection, until one of its streams is admitted. */
@@ -125,7 +130,7 @@ class FairAdmission implements Admission {
   constructor(options: AdmissionOptions) {
     const { perSecond, now, known, slots = Number.POSITIVE_INFINITY } = options;
     this.#options = options;
-    this.#spacingMs = perSecond > 0 ? 1_000 / perSecond : 0;
+    this.#admissionSpacingMs = perSecond > 0 ? 1_000 / perSecond : 0;
     this.#now = now;
     this.#nodeMemory = known;
     this.#slots = new Slots(slots, now, () => this.#waitingStreams.length > 0 && this.#reschedule());
@@ -136,48 +141,54 @@ class FairAdmission implements Admission {
   }
 
   get isFull(): boolean {
-    return this.#slots.freeInMs > 0;
+    return this.#slots.msUntilFree > 0;
   }
 
   setSlots(slots: number): void {
     this.#slots.resize(slots);
   }
 
-  admit(peer: string, onAdmitted: (admitted: Admitted) => void, refuse: () => void, readNode?: NodeReader): () => void {
+  admit(
+    peer: string,
+    onAdmitted: (admitted: AdmittedStream) => void,
+    onRejected: () => void,
+    readNode?: NodeReader,
+  ): () => void {
     const group = groupOfPeer(peer);
-    const isKnownGroup = this.#nodeMemory.hasAny(group);
+    const isKnownGroup = this.#nodeMemory.hasKnownNodes(group);
     const queue = isKnownGroup ? this.#addressQueue : this.#unknownAddresses;
-    const queued = queue.get(group) ?? [];
+    const streamsOfGroup = queue.get(group) ?? [];
     const time = this.#now();
-    const peerRound = queued.filter((other) => other.peer === peer).length;
+    const peerRound = streamsOfGroup.filter((queuedStream) => queuedStream.peer === peer).length;
     const isFirst = peerRound === 0 && !this.#unidentifiedByPeer.has(peer);
-    const maxOfAddress = maxUnidentifiedOfAddress + (isFirst && isKnownGroup ? reservedForReconnects : 0);
-    const maxOfAll = maxWaiting + (isKnownGroup ? reservedForKnownNodes : 0);
-    const since = peerRound === 0 ? (this.#firstRejectedAt.get(peer) ?? time) : time;
+    const maxWaitingOfAddress = maxUnidentifiedOfAddress + (isFirst && isKnownGroup ? reservedForReconnects : 0);
+    const maxWaitingOfAll = maxWaitingStreams + (isKnownGroup ? reservedForKnownNodes : 0);
+    const waitingSince = peerRound === 0 ? (this.#firstRejectedAt.get(peer) ?? time) : time;
     const stream: WaitingStream = {
       group,
       peer,
       round: peerRound,
-      since,
+      since: waitingSince,
       queuedAt: time,
       begin: onAdmitted,
-      refuse,
+      refuse: onRejected,
       queue,
       node: undefined,
       isDone: false,
     };
     // The stream may belong to a known node, so the length of the queue does not matter yet.
     const mayBeKnownNode = isKnownGroup && peerRound === 0 && readNode !== undefined;
-    if ((this.#unidentifiedByAddress.get(group) ?? 0) + queued.length >= maxOfAddress) this.#reject(stream);
+    if ((this.#unidentifiedByAddress.get(group) ?? 0) + streamsOfGroup.length >= maxWaitingOfAddress)
+      this.#reject(stream);
     else if (this.#waitingStreams.length === 0 && this.#msUntilStart() === 0) this.#start(stream);
-    else if (this.#waitingStreams.length >= maxOfAll) this.#reject(stream);
+    else if (this.#waitingStreams.length >= maxWaitingOfAll) this.#reject(stream);
     else if (!mayBeKnownNode && !this.#hasCapacityFor(stream)) this.#reject(stream);
     else {
       enqueue(stream);
       this.#waitingStreams.push(stream);
       this.#waitingCount++;
       this.#updateQueued();
-      this.#wake();
+      this.#scheduleAdmission();
       if (peerRound === 0 && readNode !== undefined) this.#startReadAhead(stream, readNode);
       return () => this.#remove(stream);
     }
@@ -193,44 +204,45 @@ class FairAdmission implements Admission {
       stream.refuse();
     }
     for (const queue of [this.#nodeQueue, this.#addressQueue, this.#unknownAddresses]) queue.clear();
-    this.#readAhead.clear();
+    this.#streamsReadAhead.clear();
     this.#nextWithPriority.clear();
     this.#updateQueued();
   }
 
   #startReadAhead(stream: WaitingStream, readNode: NodeReader): void {
-    this.#readAhead.add(stream);
-    const [oldest] = this.#readAhead;
-    if (oldest !== undefined && this.#readAhead.size > maxReadAhead) this.#readAhead.delete(oldest);
+    this.#streamsReadAhead.add(stream);
+    const [oldest] = this.#streamsReadAhead;
+    if (oldest !== undefined && this.#streamsReadAhead.size > maxReadAhead) this.#streamsReadAhead.delete(oldest);
     readNode((node) => {
-      if (this.#readAhead.delete(stream)) this.#onNodeRead(stream, node);
+      if (this.#streamsReadAhead.delete(stream)) this.#onNodeRead(stream, node);
     });
   }
 
   #onNodeRead(stream: WaitingStream, node: string): void {
     dequeue(stream);
-    const queued = stream.queue.get(stream.group) ?? [];
+    const streamsOfGroup = stream.queue.get(stream.group) ?? [];
     stream.node = node;
-    stream.round = Math.max(stream.round, queued.filter((other) => other.node === node).length);
-    const isNext = this.#nodeMemory.has(stream.group, node) && !this.#nextWithPriority.has(nodeKeyOf(stream));
-    if (!isNext && !this.#hasCapacityFor(stream)) {
+    stream.round = Math.max(stream.round, streamsOfGroup.filter((queuedStream) => queuedStream.node === node).length);
+    const isNextWithPriority =
+      this.#nodeMemory.has(stream.group, node) && !this.#nextWithPriority.has(nodeKeyOf(stream));
+    if (!isNextWithPriority && !this.#hasCapacityFor(stream)) {
       this.#remove(stream);
       this.#reject(stream);
       return;
     }
     enqueue(stream);
-    if (!isNext) return;
+    if (!isNextWithPriority) return;
     this.#nextWithPriority.set(nodeKeyOf(stream), stream);
     this.#assignPriority();
   }
 
   #assignPriority(): void {
     const time = this.#now();
-    for (const [nodeKey, expiresAt] of this.#noPriorityUntil)
-      if (expiresAt <= time) this.#noPriorityUntil.delete(nodeKey);
+    for (const [nodeKey, expiresAt] of this.#priorityBlockedUntil)
+      if (expiresAt <= time) this.#priorityBlockedUntil.delete(nodeKey);
     for (const [nodeKey, stream] of this.#nextWithPriority) {
-      if (this.#noPriorityUntil.has(nodeKey)) continue;
-      this.#noPriorityUntil.set(nodeKey, Number.POSITIVE_INFINITY);
+      if (this.#priorityBlockedUntil.has(nodeKey)) continue;
+      this.#priorityBlockedUntil.set(nodeKey, Number.POSITIVE_INFINITY);
       this.#nextWithPriority.delete(nodeKey);
       dequeue(stream);
       stream.queue = this.#nodeQueue;
@@ -245,17 +257,17 @@ class FairAdmission implements Admission {
 
   /** If the queue is too long, rejects its last stream in favor of an earlier one. */
   #hasCapacityFor(stream: WaitingStream): boolean {
-    const all = stream.queue.get(stream.group) ?? [];
+    const queuedStreams = stream.queue.get(stream.group) ?? [];
     // Streams that may belong to known nodes are not counted.
     const queue =
       stream.queue === this.#unknownAddresses
-        ? all
-        : all.filter(
-            (waitingStream) => !this.#readAhead.has(waitingStream) && !this.#isNextWithPriority(waitingStream),
+        ? queuedStreams
+        : queuedStreams.filter(
+            (waitingStream) => !this.#streamsReadAhead.has(waitingStream) && !this.#isNextWithPriority(waitingStream),
           );
-    if (queue.length * this.#spacingMs < maxWaitForRateMs) return true;
+    if (queue.length * this.#admissionSpacingMs < maxWaitForRateMs) return true;
     const lastStream = queue.at(-1)!;
-    if (!precedes(stream, lastStream)) return false;
+    if (!startsBefore(stream, lastStream)) return false;
     this.#remove(lastStream);
     this.#reject(lastStream);
     return true;
@@ -266,7 +278,7 @@ class FairAdmission implements Admission {
     stream.isDone = true;
     if (round === 0) {
       this.#firstRejectedAt.set(peer, since);
-      dropOldest(this.#firstRejectedAt, maxRejected);
+      dropOldest(this.#firstRejectedAt, maxRejectedPeers);
     }
     stream.refuse();
   }
@@ -276,16 +288,16 @@ class FairAdmission implements Admission {
     stream.isDone = true;
     this.#waitingCount--;
     dequeue(stream);
-    this.#readAhead.delete(stream);
+    this.#streamsReadAhead.delete(stream);
     if (this.#isNextWithPriority(stream)) this.#nextWithPriority.delete(nodeKeyOf(stream));
-    if (stream.queue === this.#nodeQueue) this.#noPriorityUntil.delete(nodeKeyOf(stream));
+    if (stream.queue === this.#nodeQueue) this.#priorityBlockedUntil.delete(nodeKeyOf(stream));
   }
 
   #start(
     { group, peer, begin }: Pick<WaitingStream, 'group' | 'peer' | 'begin'>,
     startMs = Math.max(this.#nextStartMs, this.#now()),
   ): void {
-    this.#nextStartMs = startMs + this.#spacingMs;
+    this.#nextStartMs = startMs + this.#admissionSpacingMs;
     this.#firstRejectedAt.delete(peer);
     const admission = this.#admit(group, peer);
     this.#options.onBegun?.();
@@ -295,25 +307,25 @@ class FairAdmission implements Admission {
       // The stream was closed, so it must not occupy a slot.
       admission.release();
       admission.identified();
-      letEscape(error);
+      throwUncaught(error);
     }
   }
 
-  #admit(group: string, peer: string): Admitted {
+  #admit(group: string, peer: string): AdmittedStream {
     this.#unidentifiedByPeer.set(peer, (this.#unidentifiedByPeer.get(peer) ?? 0) + 1);
     this.#unidentifiedByAddress.set(group, (this.#unidentifiedByAddress.get(group) ?? 0) + 1);
     let isIdentified = false;
     const identified = (): void => {
       if (isIdentified) return;
       isIdentified = true;
-      countDown(this.#unidentifiedByAddress, group);
-      countDown(this.#unidentifiedByPeer, peer);
+      decrementCount(this.#unidentifiedByAddress, group);
+      decrementCount(this.#unidentifiedByPeer, peer);
     };
-    return { ...this.#slots.take(), identified };
+    return { ...this.#slots.acquire(), identified };
   }
 
   #msUntilStart(): number {
-    return Math.max(0, this.#nextStartMs - this.#now(), this.#slots.freeInMs);
+    return Math.max(0, this.#nextStartMs - this.#now(), this.#slots.msUntilFree);
   }
 
   #updateQueued(): void {
@@ -323,39 +335,40 @@ class FairAdmission implements Admission {
     this.#options.onChange?.(isQueued);
   }
 
-  #wake(): void {
+  #scheduleAdmission(): void {
     this.#timer ??= setTimeout(() => this.#admitDue(), Math.ceil(this.#msUntilStart()));
   }
 
   #reschedule(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#wake();
+    this.#scheduleAdmission();
   }
 
   #admitDue(): void {
     this.#timer = undefined;
     const time = this.#now();
     // After a delay of the event loop, admits all streams that are due.
-    while (time >= this.#nextStartMs && this.#slots.freeInMs === 0) {
+    while (time >= this.#nextStartMs && this.#slots.msUntilFree === 0) {
       this.#assignPriority();
-      const order = [this.#nodeQueue, this.#addressQueue, this.#unknownAddresses];
-      if (++this.#turnCount % turnOfUnknown === 0) order.reverse();
-      const stream = order.map(nextStreamOf).find((first) => first !== undefined);
+      const queuesByPriority = [this.#nodeQueue, this.#addressQueue, this.#unknownAddresses];
+      if (++this.#turnCount % unknownTurnInterval === 0) queuesByPriority.reverse();
+      const stream = queuesByPriority.map(nextStreamOf).find((queuedStream) => queuedStream !== undefined);
       if (stream === undefined) break;
       this.#remove(stream);
       moveAddressToEnd(stream);
-      if (stream.queue === this.#nodeQueue) this.#noPriorityUntil.set(nodeKeyOf(stream), time + priorityIntervalMs);
-      this.#start(stream, this.#spacingMs > 0 ? this.#nextStartMs : time);
+      if (stream.queue === this.#nodeQueue)
+        this.#priorityBlockedUntil.set(nodeKeyOf(stream), time + priorityIntervalMs);
+      this.#start(stream, this.#admissionSpacingMs > 0 ? this.#nextStartMs : time);
     }
     this.#rejectLate(time);
     this.#waitingStreams = this.#waitingStreams.slice(this.#waitingStreams.findIndex(({ isDone }) => !isDone) >>> 0);
     this.#updateQueued();
-    if (this.#waitingStreams.length > 0) this.#wake();
+    if (this.#waitingStreams.length > 0) this.#scheduleAdmission();
   }
 
   #rejectLate(time: number): void {
-    const isForSlot = this.#spacingMs === 0 || this.isFull;
+    const isForSlot = this.#admissionSpacingMs === 0 || this.isFull;
     const oldestMs = time - (isForSlot ? maxWaitForSlotMs : maxWaitForRateMs);
     for (const stream of this.#waitingStreams) {
       if (stream.queuedAt >= oldestMs) return;
@@ -367,22 +380,22 @@ class FairAdmission implements Admission {
 }
 
 /** Within an address, identified streams come first. */
-function precedes(stream: WaitingStream, other: WaitingStream): boolean {
-  if ((stream.node === undefined) !== (other.node === undefined)) return stream.node !== undefined;
-  return stream.round < other.round || (stream.round === other.round && stream.since < other.since);
+function startsBefore(stream: WaitingStream, otherStream: WaitingStream): boolean {
+  if ((stream.node === undefined) !== (otherStream.node === undefined)) return stream.node !== undefined;
+  return stream.round < otherStream.round || (stream.round === otherStream.round && stream.since < otherStream.since);
 }
 
 /** A new address is served last. */
 function enqueue(stream: WaitingStream): void {
   const { queue, group } = stream;
-  const queued = queue.get(group) ?? [];
-  const insertIndex = queued.findIndex((other) => precedes(stream, other));
-  queue.set(group, queued.toSpliced(insertIndex < 0 ? queued.length : insertIndex, 0, stream));
+  const streamsOfGroup = queue.get(group) ?? [];
+  const insertIndex = streamsOfGroup.findIndex((queuedStream) => startsBefore(stream, queuedStream));
+  queue.set(group, streamsOfGroup.toSpliced(insertIndex < 0 ? streamsOfGroup.length : insertIndex, 0, stream));
 }
 
 function dequeue(stream: WaitingStream): void {
   const { queue, group } = stream;
-  const remainingStreams = queue.get(group)?.filter((other) => other !== stream) ?? [];
+  const remainingStreams = queue.get(group)?.filter((queuedStream) => queuedStream !== stream) ?? [];
   if (remainingStreams.length > 0) queue.set(group, remainingStreams);
   else queue.delete(group);
 }
@@ -403,7 +416,7 @@ function nodeKeyOf({ group, node = '' }: WaitingStream): string {
   return `${group} ${node}`;
 }
 
-function countDown(counts: Map<string, number>, key: string): void {
+function decrementCount(counts: Map<string, number>, key: string): void {
   const remainingCount = (counts.get(key) ?? 0) - 1;
   if (remainingCount > 0) counts.set(key, remainingCount);
   else counts.delete(key);

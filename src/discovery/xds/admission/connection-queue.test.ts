@@ -115,7 +115,7 @@ test('ConnectionQueue removes a client that disconnects while waiting', async ()
   closedPair.client.end();
   await eventually('the connection has left', () => queue.size === 1);
   isOpen = true;
-  queue.wake();
+  queue.beginQueued();
   await eventually('the other handshake begins', () => startedNames.length > 0);
   expect(startedNames).toEqual(['open']);
 });
@@ -130,7 +130,7 @@ test('ConnectionQueue alternates between addresses, and assigns three of four sl
     await addReady(queue, name.split(' ')[0]!, () => void startedNames.push(name));
   }
   isOpen = true;
-  queue.wake();
+  queue.beginQueued();
   await eventually('all have begun', () => startedNames.length === names.length);
   expect(startedNames).toEqual(['known 1', 'known 2', 'known 3', 'many 1', 'known 4', 'one 1', 'many 2', 'many 3']);
 });
@@ -218,7 +218,7 @@ test.each([
   else await new Promise((resolve) => setTimeout(resolve, 100));
   expect([secondPair.socket.readableLength, secondPair.socket.destroyed, startedNames]).toEqual([0, false, []]);
   isOpen = true;
-  queue.wake();
+  queue.beginQueued();
   await eventually('the second connection begins', () => startedNames.includes('second'));
 });
 
@@ -238,7 +238,7 @@ test('ConnectionQueue leaves the data of clients that send late in the kernel wh
   expect(lateClients.map(({ socket }) => socket.destroyed)).toEqual([false, false, false]);
   expect(lateClients.reduce((sum, { socket }) => sum + socket.readableLength, 0)).toBeLessThan(maxTotalBytes);
   isOpen = true;
-  queue.wake();
+  queue.beginQueued();
   await eventually('all connections begin', () => startedSockets.length === 3);
 });
 

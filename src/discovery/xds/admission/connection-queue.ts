@@ -7,7 +7,7 @@
  * whose first bytes were awaited.
  */
 import type { Socket } from 'node:net';
-import { letEscape } from '../../../runtime/fences/uncaught.ts';
+import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
 import { RequestTurns } from '../requests/request-turns.ts';
 import { maxSlotMs, type Slot, Slots } from './slots.ts';
 
@@ -26,7 +26,7 @@ export interface ConnectionQueueOptions {
   readonly onExpired?: () => void;
 }
 
-interface Entry {
+interface QueuedConnection {
   readonly group: string;
   /** First bytes that are buffered in the socket. */
   bytes: number;
@@ -41,14 +41,14 @@ interface Entry {
 type AddressKind = 'known' | 'unknown';
 
 /** Connections by address, in the order in which addresses are served. */
-type TurnOrder = Map<string, Entry[]>;
+type TurnOrder = Map<string, QueuedConnection[]>;
 
 /** Before the server's first bytes, a client sends at most its TLS ClientHello, or 64 KiB of data (HTTP/2's initial window). */
 const maxFirstBytes = 96 * 1024;
 /** Every fourth round starts with addresses without known nodes. */
-const turnOfUnknown = 4;
+const turnsPerUnknownTurn = 4;
 /** Connections that are read at a time. Together they send up to 16 MiB. */
-const maxReading = 256;
+const maxReadingConnections = 256;
 const maxReadingMs = 250;
 const readShares = { known: 0.75, unknown: 0.5 } as const;
 
@@ -56,19 +56,19 @@ export class ConnectionQueue {
   readonly #options: ConnectionQueueOptions;
   readonly #knownGroupTurns: TurnOrder = new Map();
   readonly #unknownTurns: TurnOrder = new Map();
-  readonly #unreadEntries: Record<AddressKind, Set<Entry>> = { known: new Set(), unknown: new Set() };
+  readonly #unreadEntries: Record<AddressKind, Set<QueuedConnection>> = { known: new Set(), unknown: new Set() };
   readonly #readingSlots: Slots;
   /** Connections that have sent nothing, oldest first. */
-  readonly #silentEntries = new Map<string, Set<Entry>>();
+  readonly #silentEntries = new Map<string, Set<QueuedConnection>>();
   readonly #counts = new Map<string, number>();
-  readonly #entries = new Set<Entry>();
+  readonly #entries = new Set<QueuedConnection>();
   readonly #slots: Slots;
   readonly #slotOf = new WeakMap<Socket, Slot>();
   readonly #requestTurns = new RequestTurns();
-  #ready = 0;
+  #readyCount = 0;
   #bytes = 0;
   #begunCount = 0;
-  #isBeginning = false;
+  #isBeginningNext = false;
   #isQueued = false;
   #timer: NodeJS.Timeout | undefined;
   #readTimer: NodeJS.Timeout | undefined;
@@ -80,8 +80,8 @@ export class ConnectionQueue {
   constructor(options: ConnectionQueueOptions, slots: number, setUpMs = maxSlotMs) {
     this.#options = options;
     const now = (): number => performance.now();
-    this.#slots = new Slots(slots, now, () => this.wake(), setUpMs);
-    this.#readingSlots = new Slots(maxReading, now, () => this.#readNext(), maxReadingMs);
+    this.#slots = new Slots(slots, now, () => this.beginQueued(), setUpMs);
+    this.#readingSlots = new Slots(maxReadingConnections, now, () => this.#readNext(), maxReadingMs);
   }
 
   get size(): number {
@@ -89,11 +89,11 @@ export class ConnectionQueue {
   }
 
   get waiting(): number {
-    return this.#ready;
+    return this.#readyCount;
   }
 
   get isFull(): boolean {
-    return this.#slots.freeInMs > 0;
+    return this.#slots.msUntilFree > 0;
   }
 
   setSlots(slots: number): void {
@@ -115,7 +115,7 @@ export class ConnectionQueue {
     }
     const onClose = (): void => this.#remove(entry);
     const onTimeout = (): void => this.#expire(entry);
-    const entry: Entry = {
+    const entry: QueuedConnection = {
       ...{ group, bytes: 0, socket, reading: undefined, wasRead: false },
       kind: this.#options.isKnown(group) ? 'known' : 'unknown',
       begin: () => {
@@ -138,12 +138,12 @@ export class ConnectionQueue {
     this.#slotOf.get(socket)?.release();
   }
 
-  wake(): void {
-    if (this.#isBeginning || this.#ready === 0) return;
-    this.#isBeginning = true;
+  beginQueued(): void {
+    if (this.#isBeginningNext || this.#readyCount === 0) return;
+    this.#isBeginningNext = true;
     this.#requestTurns.startWork(() => {
-      this.#isBeginning = this.#beginNext();
-      return this.#isBeginning;
+      this.#isBeginningNext = this.#beginNext();
+      return this.#isBeginningNext;
     });
   }
 
@@ -158,13 +158,13 @@ export class ConnectionQueue {
   #enforceLimits(group: string): boolean {
     const { maxPerAddress, maxTotal } = this.#options;
     const count = this.#counts.get(group) ?? 0;
-    if (count >= maxPerAddress) return this.#closeSilent(group);
+    if (count >= maxPerAddress) return this.#closeSilentConnection(group);
     if (this.#entries.size < maxTotal) return true;
     const [oldest] = this.#silentEntries.keys();
-    return count === 0 && oldest !== undefined && this.#closeSilent(oldest);
+    return count === 0 && oldest !== undefined && this.#closeSilentConnection(oldest);
   }
 
-  #closeSilent(group: string): boolean {
+  #closeSilentConnection(group: string): boolean {
     const [oldest] = this.#silentEntries.get(group) ?? [];
     if (oldest === undefined) return false;
     this.#close(oldest);
@@ -174,8 +174,8 @@ export class ConnectionQueue {
   #readNext(): void {
     for (const kind of ['known', 'unknown'] as const) {
       for (const entry of this.#unreadEntries[kind]) {
-        if (this.#hasEnough(kind)) break;
-        const waitMs = this.#readingSlots.freeInMs;
+        if (this.#hasEnoughReady(kind)) break;
+        const waitMs = this.#readingSlots.msUntilFree;
         if (waitMs > 0) {
           this.#readTimer ??= setTimeout(() => {
             this.#readTimer = undefined;
@@ -189,11 +189,11 @@ export class ConnectionQueue {
     }
   }
 
-  #awaitFirstBytes(entry: Entry): void {
+  #awaitFirstBytes(entry: QueuedConnection): void {
     const { group, socket } = entry;
-    entry.reading = this.#readingSlots.take();
-    const silent = this.#silentEntries.get(group) ?? new Set();
-    this.#silentEntries.set(group, silent.add(entry));
+    entry.reading = this.#readingSlots.acquire();
+    const silentOfGroup = this.#silentEntries.get(group) ?? new Set();
+    this.#silentEntries.set(group, silentOfGroup.add(entry));
     if (entry.wasRead) {
       setReading(socket, true);
       return;
@@ -206,15 +206,18 @@ export class ConnectionQueue {
       // The bytes stay in the buffer for the handshake, so `end` is not emitted.
       const isTooLong = readableLength > maxFirstBytes || this.#bytes > this.#options.maxTotalBytes;
       if (hasEnded(socket) || isTooLong) this.#close(entry);
-      else if (readableLength > 0 && (this.#isSilent(entry) || this.#unreadEntries[entry.kind].delete(entry))) {
+      else if (
+        readableLength > 0 &&
+        (this.#isSilentConnection(entry) || this.#unreadEntries[entry.kind].delete(entry))
+      ) {
         this.#removeSilent(entry);
         this.#enqueue(entry);
-        if (this.#hasEnough(entry.kind)) this.#stopReading(entry.kind);
+        if (this.#hasEnoughReady(entry.kind)) this.#stopReading(entry.kind);
       }
     });
   }
 
-  #hasEnough(kind: AddressKind): boolean {
+  #hasEnoughReady(kind: AddressKind): boolean {
     return this.#bytes >= this.#options.maxTotalBytes * readShares[kind];
   }
 
@@ -228,63 +231,63 @@ export class ConnectionQueue {
     this.#unreadEntries[kind] = new Set([...stopped, ...this.#unreadEntries[kind]]);
   }
 
-  #enqueue(entry: Entry): void {
+  #enqueue(entry: QueuedConnection): void {
     const turnOrder = this.#options.isKnown(entry.group) ? this.#knownGroupTurns : this.#unknownTurns;
     const entries = turnOrder.get(entry.group);
     if (entries === undefined) turnOrder.set(entry.group, [entry]);
     else entries.push(entry);
-    this.#ready++;
-    if (this.#ready === 1) this.#requestTurns.run(() => void this.#beginNext(), 0);
-    else this.wake();
+    this.#readyCount++;
+    if (this.#readyCount === 1) this.#requestTurns.run(() => void this.#beginNext(), 0);
+    else this.beginQueued();
   }
 
   #beginNext(): boolean {
     if (!this.#mayBegin()) return false;
-    const order = [this.#knownGroupTurns, this.#unknownTurns];
-    if (++this.#begunCount % turnOfUnknown === 0) order.reverse();
-    const turnOrder = order.find(({ size }) => size > 0)!;
-    const [group, [entry]] = turnOrder.entries().next().value as [string, [Entry]];
+    const turnsByPriority = [this.#knownGroupTurns, this.#unknownTurns];
+    if (++this.#begunCount % turnsPerUnknownTurn === 0) turnsByPriority.reverse();
+    const turnOrder = turnsByPriority.find(({ size }) => size > 0)!;
+    const [group, [entry]] = turnOrder.entries().next().value as [string, [QueuedConnection]];
     const entries = turnOrder.get(group)!;
     turnOrder.delete(group);
     turnOrder.set(group, entries);
     this.#beginEntry(entry);
-    return this.#ready > 0;
+    return this.#readyCount > 0;
   }
 
-  #beginEntry({ socket, begin }: Entry): void {
+  #beginEntry({ socket, begin }: QueuedConnection): void {
     socket.removeAllListeners('readable');
-    const slot = this.#slots.take();
+    const slot = this.#slots.acquire();
     this.#slotOf.set(socket, slot);
     socket.once('close', () => slot.release());
     try {
       begin();
     } catch (error) {
-      letEscape(error);
+      throwUncaught(error);
     }
   }
 
   #mayBegin(): boolean {
-    if (this.#ready === 0) return false;
-    const waitMs = this.#slots.freeInMs;
+    if (this.#readyCount === 0) return false;
+    const waitMs = this.#slots.msUntilFree;
     const isOpen = this.#options.isOpen();
     if (isOpen && waitMs === 0) return true;
     this.#setQueued(true);
     clearTimeout(this.#timer);
-    if (isOpen) this.#timer = setTimeout(() => this.wake(), Math.ceil(waitMs)).unref();
+    if (isOpen) this.#timer = setTimeout(() => this.beginQueued(), Math.ceil(waitMs)).unref();
     return false;
   }
 
-  #expire(entry: Entry): void {
-    if (!this.#isSilent(entry)) this.#options.onExpired?.();
+  #expire(entry: QueuedConnection): void {
+    if (!this.#isSilentConnection(entry)) this.#options.onExpired?.();
     this.#close(entry);
   }
 
-  #close(entry: Entry): void {
+  #close(entry: QueuedConnection): void {
     this.#remove(entry);
     entry.socket.destroy();
   }
 
-  #remove(entry: Entry): void {
+  #remove(entry: QueuedConnection): void {
     if (!this.#entries.delete(entry)) return;
     for (const unreadSet of Object.values(this.#unreadEntries)) unreadSet.delete(entry);
     this.#bytes -= entry.bytes;
@@ -299,21 +302,21 @@ export class ConnectionQueue {
       if (entries === undefined || entryIndex < 0) continue;
       entries.splice(entryIndex, 1);
       if (entries.length === 0) turnOrder.delete(group);
-      this.#ready--;
+      this.#readyCount--;
     }
-    if (this.#ready === 0) this.#setQueued(false);
+    if (this.#readyCount === 0) this.#setQueued(false);
     this.#readNext();
   }
 
-  #isSilent(entry: Entry): boolean {
+  #isSilentConnection(entry: QueuedConnection): boolean {
     return this.#silentEntries.get(entry.group)?.has(entry) === true;
   }
 
-  #removeSilent(entry: Entry): void {
+  #removeSilent(entry: QueuedConnection): void {
     entry.reading?.release();
     entry.reading = undefined;
-    const silent = this.#silentEntries.get(entry.group);
-    if (silent?.delete(entry) === true && silent.size === 0) this.#silentEntries.delete(entry.group);
+    const silentOfGroup = this.#silentEntries.get(entry.group);
+    if (silentOfGroup?.delete(entry) === true && silentOfGroup.size === 0) this.#silentEntries.delete(entry.group);
   }
 
   #setQueued(isQueued: boolean): void {

@@ -6,7 +6,7 @@ import { X509Certificate } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import { constants } from 'node:http2';
 import { type Server, type ServerCredentials, status } from '@grpc/grpc-js';
-import { withCode } from '../../../runtime/errors.ts';
+import { appendCode } from '../../../runtime/errors.ts';
 import { repeatedHeader } from '../../../runtime/fences/repeated-header.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
 import type { ClientConnection, SecurePortCredentials } from '../secure-port/server-certificates.ts';
@@ -18,8 +18,8 @@ export interface ConnectionInjector {
 
 export interface Http2Watch {
   /** @param peer `host:port` */
-  sessionBegan(session: PacedSession, peer: string): void;
-  streamBegan(peer: string): void;
+  onSessionStarted(session: PacedSession, peer: string): void;
+  onStreamStarted(peer: string): void;
 }
 
 /** Limits beyond which nghttp2 closes a session. */
@@ -31,7 +31,7 @@ export interface SessionLimits {
 }
 
 /** Limit of invalid frames, and of rejected streams, per session. */
-const maxInvalid = 100;
+const maxInvalidFrames = 100;
 /** Maximum time until the client closes a rejected call. */
 const refusedLingerMs = 5_000;
 const maxHeaderBytes = 16 * 1024;
@@ -46,15 +46,15 @@ export function createInjector(
   if (isRecord(options)) {
     options.streamResetBurst = limits.resetBurst;
     options.streamResetRate = limits.resetsPerSecond;
-    options.maxSessionInvalidFrames = maxInvalid;
-    options.maxSessionRejectedStreams = maxInvalid;
+    options.maxSessionInvalidFrames = maxInvalidFrames;
+    options.maxSessionRejectedStreams = maxInvalidFrames;
     options.settings = { maxConcurrentStreams: limits.maxConcurrentStreams, maxHeaderListSize: maxHeaderBytes };
   }
   const injector = server.createConnectionInjector(credentials);
-  const newest = http2ServersOf(server).at(-1);
-  if (newest !== undefined) {
-    if (credentials._isSecure()) rejectInvalidCertificates(newest, credentials as CertificateCheck);
-    watchServer(newest, watch);
+  const newestServer = http2ServersOf(server).at(-1);
+  if (newestServer !== undefined) {
+    if (credentials._isSecure()) rejectInvalidCertificates(newestServer, credentials as CertificateCheck);
+    watchServer(newestServer, watch);
   }
   return injector;
 }
@@ -92,11 +92,11 @@ function rejectInvalidCertificates(http2: EventEmitter, check: CertificateCheck)
       socket.destroy();
       return;
     }
-    const began = (session: ClientConnection['session']): void => check.addClient?.({ socket, session, chain });
+    const onSession = (session: ClientConnection['session']): void => check.addClient?.({ socket, session, chain });
     // Sessions start synchronously, so this one belongs to this connection.
-    if (chain.length > 0) http2.on('session', began);
+    if (chain.length > 0) http2.on('session', onSession);
     for (const handler of handlers) handler.call(http2, socket);
-    http2.off('session', began);
+    http2.off('session', onSession);
   });
 }
 
@@ -104,7 +104,7 @@ function isValid(socket: SecureSocket, chain: readonly Uint8Array[], check: Cert
   if (chain.length === 0) return true;
   // Node does not check validity dates again for a resumed TLS session.
   if (socket.isSessionReused?.() === true && hasExpired(chain[0]!)) return false;
-  if (socket.authorized !== true && check.acceptsOther?.(chain) !== true) return false;
+  if (socket.authorized !== true && check.acceptsOtherClient?.(chain) !== true) return false;
   // grpc-js checks this property to reject calls.
   socket.authorized = true;
   return true;
@@ -129,28 +129,28 @@ export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8
 }
 
 /** If the members are undefined, exactly the clients that TLS accepts are accepted. */
-type CertificateCheck = Partial<Pick<SecurePortCredentials, 'acceptsOther' | 'addClient'>>;
+type CertificateCheck = Partial<Pick<SecurePortCredentials, 'acceptsOtherClient' | 'addClient'>>;
 
-function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Watch): void {
+function watchServer(http2: EventEmitter, { onSessionStarted, onStreamStarted }: Http2Watch): void {
   const peers = new WeakMap<object, string>();
   http2.prependListener('session', (session: PacedSession & { socket?: unknown }) => {
     const peer = peerOf(session.socket);
     peers.set(session, peer);
-    sessionBegan(session, peer);
+    onSessionStarted(session, peer);
   });
   const handlers = http2.listeners('stream') as ((...stream: unknown[]) => void)[];
   http2.removeAllListeners('stream');
   http2.on('stream', (stream: Stream, ...eventArguments: unknown[]) => {
     const { session } = stream;
-    if (session !== undefined) streamBegan(peers.get(session) ?? '');
+    if (session !== undefined) onStreamStarted(peers.get(session) ?? '');
     const [, , rawHeaders] = eventArguments;
-    const repeated = Array.isArray(rawHeaders) ? repeatedHeader(rawHeaders) : undefined;
+    const repeatedName = Array.isArray(rawHeaders) ? repeatedHeader(rawHeaders) : undefined;
     // The stream was reset or exceeds a limit.
     if (session === undefined || isEnded(session) || stream.destroyed || stream.closed) stream.on('error', () => {});
-    else if (repeated !== undefined)
+    else if (repeatedName !== undefined)
       rejectCall(
         stream,
-        withCode(`header ${repeated} must be sent once, got it several times`, 'CLIENT_UNAUTHENTICATED'),
+        appendCode(`header ${repeatedName} must be sent once, got it several times`, 'CLIENT_UNAUTHENTICATED'),
       );
     else for (const handle of handlers) handle.call(http2, stream, ...eventArguments);
   });
@@ -174,8 +174,8 @@ function peerOf(socket: unknown): string {
   return `${field(socket, 'remoteAddress')}:${field(socket, 'remotePort')}`;
 }
 
-function field(of: unknown, name: string): unknown {
-  return typeof of === 'object' && of !== null ? (of as Record<string, unknown>)[name] : undefined;
+function field(target: unknown, name: string): unknown {
+  return typeof target === 'object' && target !== null ? (target as Record<string, unknown>)[name] : undefined;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -11,7 +11,7 @@ function createKnownNodes(limits: Partial<KnownNodesLimits> = {}) {
     },
     /** Simulates a node that connects, acknowledges and disconnects. */
     visit: (node: string, group = 'here') => {
-      knownNodes.acknowledged(group, node);
+      knownNodes.recordAcknowledgement(group, node);
       knownNodes.disconnected(group, node);
     },
   };
@@ -21,7 +21,7 @@ test('KnownNodes lists a node only for the address at which it was served', () =
   const { known, visit } = createKnownNodes();
   visit('a');
   expect([known.has('here', 'a'), known.has('here', 'b'), known.has('there', 'a')]).toEqual([true, false, false]);
-  expect([known.hasAny('here'), known.hasAny('there')]).toEqual([true, false]);
+  expect([known.hasKnownNodes('here'), known.hasKnownNodes('there')]).toEqual([true, false]);
 });
 
 test('KnownNodes evicts new IDs before a node that has reconnected', () => {
@@ -36,13 +36,13 @@ test('KnownNodes evicts new IDs before a node that has reconnected', () => {
 
 test('KnownNodes evicts new IDs before a node that has been served for 30 s', () => {
   const { known, pass, visit } = createKnownNodes({ maxNew: 10 });
-  known.acknowledged('here', 'served');
-  known.acknowledged('here', 'gone');
-  known.acknowledged('here', 'just come');
+  known.recordAcknowledgement('here', 'served');
+  known.recordAcknowledgement('here', 'gone');
+  known.recordAcknowledgement('here', 'just come');
   pass(30_000);
   known.disconnected('here', 'gone');
   known.disconnected('here', 'just come');
-  known.acknowledged('here', 'just come');
+  known.recordAcknowledgement('here', 'just come');
   for (let i = 0; i < 10_000; i++) visit(`new ${i}`);
   expect(['served', 'gone', 'just come'].map((node) => known.has('here', node))).toEqual([true, true, true]);
 });
@@ -51,7 +51,7 @@ test('KnownNodes evicts the least recently seen node first, and connected nodes 
   const { known, visit } = createKnownNodes({ maxProven: 3 });
   const prove = (node: string) => {
     visit(node);
-    known.acknowledged('here', node);
+    known.recordAcknowledgement('here', node);
   };
   prove('served');
   for (const node of ['a', 'b', 'c']) {
@@ -64,7 +64,7 @@ test('KnownNodes evicts the least recently seen node first, and connected nodes 
 test('KnownNodes evicts the least recently seen address above the limit', () => {
   const { known, visit } = createKnownNodes({ maxAddresses: 2 });
   for (const group of ['a', 'b', 'a', 'c']) visit('node', group);
-  expect(['a', 'b', 'c'].map((group) => known.hasAny(group))).toEqual([true, false, true]);
+  expect(['a', 'b', 'c'].map((group) => known.hasKnownNodes(group))).toEqual([true, false, true]);
 });
 
 test('KnownNodes evicts nodes of the largest address above the total limit', () => {

@@ -23,9 +23,9 @@ const defaultLimits: KnownNodesLimits = {
   maxTotal: 100_000,
 };
 
-const provenAfterMs = 30_000;
+const minProvenMs = 30_000;
 /** Maximum number of connected nodes that are skipped to find one to evict. */
-const maxSkipped = 16;
+const maxSkippedGroups = 16;
 /** Beyond the total limit, the largest address loses a quarter of its nodes. */
 const lossDivisor = 4;
 
@@ -53,7 +53,7 @@ export class KnownNodes {
     this.#limits = { ...defaultLimits, ...limits };
   }
 
-  hasAny(group: string): boolean {
+  hasKnownNodes(group: string): boolean {
     return this.#addresses.has(group);
   }
 
@@ -65,16 +65,16 @@ export class KnownNodes {
   }
 
   /** Called once for each stream, at its first ACK. */
-  acknowledged(group: string, node: string): void {
+  recordAcknowledgement(group: string, node: string): void {
     const nodes = this.#touchAddress(group);
     const key = keyOf(node);
-    const proven = nodes.proven.get(key);
-    const record = proven ?? nodes.unproven.get(key) ?? this.#add();
-    const hasReturned = proven === undefined && nodes.unproven.has(key) && record.streams === 0;
+    const provenRecord = nodes.proven.get(key);
+    const record = provenRecord ?? nodes.unproven.get(key) ?? this.#add();
+    const hasNodeReturned = provenRecord === undefined && nodes.unproven.has(key) && record.streams === 0;
     if (record.streams++ === 0) record.since = this.#now();
     nodes.unproven.delete(key);
     nodes.proven.delete(key);
-    if (proven !== undefined || hasReturned) nodes.proven.set(key, record);
+    if (provenRecord !== undefined || hasNodeReturned) nodes.proven.set(key, record);
     else nodes.unproven.set(key, record);
     this.#enforceLimits(nodes);
     if (this.#count > this.#limits.maxTotal) this.#shrinkLargest();
@@ -86,7 +86,7 @@ export class KnownNodes {
     const record = nodes?.proven.get(key) ?? nodes?.unproven.get(key);
     if (nodes === undefined || record === undefined || record.streams === 0) return;
     if (--record.streams > 0) return;
-    const isProven = nodes.proven.has(key) || this.#isProven(record);
+    const isProven = nodes.proven.has(key) || this.#isProvenRecord(record);
     nodes.proven.delete(key);
     nodes.unproven.delete(key);
     (isProven ? nodes.proven : nodes.unproven).set(key, record);
@@ -112,15 +112,15 @@ export class KnownNodes {
     return nodes;
   }
 
-  #isProven({ since }: NodeRecord): boolean {
-    return this.#now() - since >= provenAfterMs;
+  #isProvenRecord({ since }: NodeRecord): boolean {
+    return this.#now() - since >= minProvenMs;
   }
 
   #enforceLimits({ unproven, proven }: AddressNodes): void {
     if (unproven.size > this.#limits.maxNew) {
       for (const [key, record] of unproven) {
         unproven.delete(key);
-        if (record.streams > 0 && this.#isProven(record)) proven.set(key, record);
+        if (record.streams > 0 && this.#isProvenRecord(record)) proven.set(key, record);
         else this.#count--;
         break;
       }
@@ -132,7 +132,7 @@ export class KnownNodes {
     let skipped = 0;
     for (const [key, record] of nodes) {
       nodes.delete(key);
-      if (record.streams > 0 && skipped++ < maxSkipped) nodes.set(key, record);
+      if (record.streams > 0 && skipped++ < maxSkippedGroups) nodes.set(key, record);
       else {
         this.#count--;
         return;
@@ -142,11 +142,12 @@ export class KnownNodes {
 
   #shrinkLargest(): void {
     const sizeOf = ({ unproven, proven }: AddressNodes): number => unproven.size + proven.size;
-    let largest: AddressNodes | undefined;
-    for (const nodes of this.#addresses.values()) if (sizeOf(nodes) > (largest ? sizeOf(largest) : 0)) largest = nodes;
-    if (largest === undefined) return;
-    for (let remainingDrops = Math.ceil(sizeOf(largest) / lossDivisor); remainingDrops > 0; remainingDrops--) {
-      this.#evictNode(largest.unproven.size > 0 ? largest.unproven : largest.proven);
+    let largestAddress: AddressNodes | undefined;
+    for (const nodes of this.#addresses.values())
+      if (sizeOf(nodes) > (largestAddress ? sizeOf(largestAddress) : 0)) largestAddress = nodes;
+    if (largestAddress === undefined) return;
+    for (let remainingDrops = Math.ceil(sizeOf(largestAddress) / lossDivisor); remainingDrops > 0; remainingDrops--) {
+      this.#evictNode(largestAddress.unproven.size > 0 ? largestAddress.unproven : largestAddress.proven);
     }
   }
 }

@@ -3,7 +3,7 @@ import { initialSlots } from '../../../../machines/discovery/xds/stream-admissio
 import { silentLogger } from '../../../runtime/output/log.ts';
 import type { AdmissionView } from '../ads-observer.ts';
 import type { FirstRequest } from '../requests/ads-request.ts';
-import type { Admitted } from './ads-admission.ts';
+import type { AdmittedStream } from './ads-admission.ts';
 import { KnownNodes } from './known-nodes.ts';
 import { LoadAdmission } from './load-admission.ts';
 
@@ -31,7 +31,7 @@ function createAdmission(perSecond = 0) {
   });
   cleanups.push(() => admission.stop());
   const startedNames: string[] = [];
-  const admittedStreams = new Map<string, Admitted>();
+  const admittedStreams = new Map<string, AdmittedStream>();
   let clients = 0;
   /** Each client has its own address. */
   const openStream = (name: string, first: FirstRequest = newClient, isTrusted = true): (() => void) =>
@@ -133,13 +133,13 @@ test('LoadAdmission logs once when clients wait longer than 1 s, and when the wa
 test('LoadAdmission delays new connections while 3,500 streams wait', async () => {
   const { admission, ask, fill } = createAdmission();
   let woken = 0;
-  const ports = { waiting: 0, isFull: false, setSlots: () => {}, wake: () => void woken++ };
+  const ports = { waitingCount: 0, isFull: false, setSlots: () => {}, wakeConnections: () => void woken++ };
   admission.setPorts(ports);
   fill();
   const leave = Array.from({ length: 3_500 }, (_, i) => ask(`stream ${i}`));
-  expect(admission.setUp.isOpen()).toBe(false);
+  expect(admission.connectionSetUp.isOpen()).toBe(false);
   for (const closeStream of leave.slice(0, 10)) closeStream();
-  expect(admission.setUp.isOpen()).toBe(true);
+  expect(admission.connectionSetUp.isOpen()).toBe(true);
   await vi.advanceTimersByTimeAsync(60);
   expect(woken).toBeGreaterThan(0);
 });

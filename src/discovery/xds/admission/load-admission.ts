@@ -17,7 +17,7 @@ import type { Recorder } from '../../../runtime/trace/recorder.ts';
 import type { AdmissionView } from '../ads-observer.ts';
 import type { FirstRequest } from '../requests/ads-request.ts';
 import { streamAdmissionWithEffects } from '../stream-admission.effects.ts';
-import { type Admission, type Admitted, createAdmission, type NodeReader } from './ads-admission.ts';
+import { type Admission, type AdmittedStream, createAdmission, type NodeReader } from './ads-admission.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import type { ConnectionSetUp } from './unidentified-connections.ts';
 
@@ -29,10 +29,10 @@ const maxWaitingStreams = 3_500;
 const loggedAfterMs = 1_000;
 
 export interface LimitedPorts {
-  readonly waiting: number;
+  readonly waitingCount: number;
   readonly isFull: boolean;
   setSlots(slots: number): void;
-  wake(): void;
+  wakeConnections(): void;
 }
 
 export interface LoadAdmissionOptions {
@@ -48,7 +48,7 @@ export interface LoadAdmissionOptions {
   readonly onMeasured?: (view: AdmissionView) => void;
 }
 
-export type FirstRequestReader = (seen: (first: FirstRequest) => void) => void;
+export type FirstRequestReader = (onFirstRequest: (firstRequest: FirstRequest) => void) => void;
 
 export class LoadAdmission {
   readonly #admission: Admission;
@@ -99,35 +99,35 @@ export class LoadAdmission {
    */
   admit(
     { peer, isTrusted }: { readonly peer: string; readonly isTrusted: boolean },
-    onAdmitted: (admitted: Admitted) => void,
-    refuse: () => void,
+    onAdmitted: (admitted: AdmittedStream) => void,
+    onRejected: () => void,
     readFirst: FirstRequestReader,
   ): () => void {
     const returningAdmission = isTrusted ? this.#returningAdmission : undefined;
-    let isWaiting = true;
-    let leave = (): void => {};
-    const decided =
+    let isDecisionPending = true;
+    let cancelAdmission = (): void => {};
+    const onceDecided =
       <Args extends unknown[]>(call: (...args: Args) => void) =>
       (...args: Args): void => {
-        isWaiting = false;
+        isDecisionPending = false;
         call(...args);
       };
-    const callbacks = [decided(onAdmitted), decided(refuse)] as const;
+    const callbacks = [onceDecided(onAdmitted), onceDecided(onRejected)] as const;
     const readNode: NodeReader = (onNode) =>
       readFirst(({ nodeId, isReturning }) => {
-        if (isReturning && isWaiting && returningAdmission !== undefined) {
-          leave();
-          leave = returningAdmission.admit(peer, ...callbacks);
+        if (isReturning && isDecisionPending && returningAdmission !== undefined) {
+          cancelAdmission();
+          cancelAdmission = returningAdmission.admit(peer, ...callbacks);
         } else if (nodeId !== undefined) onNode(nodeId);
       });
-    leave = this.#admission.admit(peer, ...callbacks, readNode);
+    cancelAdmission = this.#admission.admit(peer, ...callbacks, readNode);
     return () => {
-      isWaiting = false;
-      leave();
+      isDecisionPending = false;
+      cancelAdmission();
     };
   }
 
-  get setUp(): ConnectionSetUp {
+  get connectionSetUp(): ConnectionSetUp {
     const onChange = (): void => this.#onQueueChange();
     return {
       ...{ slots: initialSlots, onChange },
@@ -155,7 +155,7 @@ export class LoadAdmission {
   }
 
   get #view(): AdmissionView {
-    return { streams: this.#waitingStreams, connections: this.#ports?.waiting ?? 0, slots: this.#slots };
+    return { streams: this.#waitingStreams, connections: this.#ports?.waitingCount ?? 0, slots: this.#slots };
   }
 
   #applySlots(slots: number): void {
@@ -166,12 +166,12 @@ export class LoadAdmission {
 
   #onStarted(): void {
     this.#begunCount++;
-    if (this.#waitingStreams < maxWaitingStreams) this.#ports?.wake();
+    if (this.#waitingStreams < maxWaitingStreams) this.#ports?.wakeConnections();
   }
 
   #onMeasured(): void {
     // Closed streams may have freed capacity.
-    this.#ports?.wake();
+    this.#ports?.wakeConnections();
     this.#options.onMeasured?.(this.#view);
   }
 

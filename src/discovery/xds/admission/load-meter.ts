@@ -6,11 +6,11 @@ const threadCpu = process.threadCpuUsage?.bind(process) ?? process.cpuUsage.bind
 
 export class LoadMeter {
   #cpuMs = cpuMs();
-  #lastLoopCount = loopCount();
+  #lastLoopCount = countLoops();
 
   /** Average milliseconds per iteration since the last call. */
-  turnMs(): number {
-    const [cpu, count] = [cpuMs(), loopCount()];
+  meanTurnMs(): number {
+    const [cpu, count] = [cpuMs(), countLoops()];
     const ms = (cpu - this.#cpuMs) / Math.max(1, count - this.#lastLoopCount);
     this.#cpuMs = cpu;
     this.#lastLoopCount = count;
@@ -23,6 +23,6 @@ function cpuMs(): number {
   return (user + system) / 1_000;
 }
 
-function loopCount(): number {
+function countLoops(): number {
   return performance.nodeTiming.uvMetricsInfo.loopCount;
 }

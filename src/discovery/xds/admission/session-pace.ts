@@ -13,7 +13,7 @@ export interface PacedSession {
 const periodMs = 10_000;
 const maxEvents = { ping: 1_000, remoteSettings: 100, stream: 5_000 } as const;
 
-const paced = new WeakSet<PacedSession>();
+const pacedSessions = new WeakSet<PacedSession>();
 const endedSessions = new WeakSet<PacedSession>();
 
 /** Closes the session when it exceeds a limit. Idempotent. */
@@ -22,8 +22,8 @@ export function limitFrames(
   now: () => number = () => performance.now(),
   onBusy: () => void = () => {},
 ): void {
-  if (paced.has(session)) return;
-  paced.add(session);
+  if (pacedSessions.has(session)) return;
+  pacedSessions.add(session);
   for (const event of Object.keys(maxEvents) as (keyof typeof maxEvents)[]) {
     let periodStart = now();
     let count = 0;
@@ -53,7 +53,7 @@ export function isEnded(session: PacedSession): boolean {
 }
 
 /** Maximum number of concurrent streams of a session before its nodes are identified. */
-export const firstStreams = 100;
+export const initialStreams = 100;
 
 /** Raises the stream limit of a session to twice the number of its identified nodes, up to the server's limit. */
 export class StreamAllowance {
@@ -64,11 +64,11 @@ export class StreamAllowance {
   constructor(session: PacedSession, maxStreams: number) {
     this.#session = session;
     this.#maxStreams = maxStreams;
-    this.#allowedStreams = Math.min(firstStreams, maxStreams);
+    this.#allowedStreams = Math.min(initialStreams, maxStreams);
   }
 
   /** @param nodes identified nodes of this session */
-  grow(nodes: number): void {
+  increaseLimit(nodes: number): void {
     if (nodes * 2 <= this.#allowedStreams || this.#allowedStreams >= this.#maxStreams) return;
     this.#allowedStreams = Math.min(this.#allowedStreams * 2, this.#maxStreams);
     if (!isEnded(this.#session)) this.#session.settings?.({ maxConcurrentStreams: this.#allowedStreams });

@@ -33,7 +33,7 @@ export class Slots {
   }
 
   /** Exceeds the limit if no slot is free. */
-  take(): Slot {
+  acquire(): Slot {
     const slot: Slot = {
       release: () => {
         if (this.#takenSlots.delete(slot)) this.#onFree();
@@ -43,7 +43,7 @@ export class Slots {
     return slot;
   }
 
-  get freeInMs(): number {
+  get msUntilFree(): number {
     const now = this.#now();
     for (const [slot, since] of this.#takenSlots) {
       if (now - since < this.#maxMs) return this.#takenSlots.size < this.#count ? 0 : since + this.#maxMs - now;

@@ -24,13 +24,13 @@ export function joinSmallPieces(decoder: Decoder): void {
   const write = decoder.write.bind(decoder);
   decoder.write = (data) => {
     const messages = write(data);
-    if (data.length <= smallBytes) joinLast(decoder.readPartialMessage);
+    if (data.length <= smallBytes) joinLastBuffers(decoder.readPartialMessage);
     return messages;
   };
 }
 
 /** Joins pieces of similar lengths, as in a binary counter: each byte is copied O(log n) times. */
-function joinLast(buffers: Buffer[]): void {
+function joinLastBuffers(buffers: Buffer[]): void {
   while (buffers.length > 1) {
     const [previousBuffer, lastBuffer] = [buffers.at(-2)!, buffers.at(-1)!];
     if (previousBuffer.length > lastBuffer.length || previousBuffer.length > maxFrameBytes) return;
@@ -52,6 +52,6 @@ function decoderOf(call: unknown): Decoder | undefined {
   return undefined;
 }
 
-function field(of: unknown, name: string): unknown {
-  return typeof of === 'object' && of !== null ? (of as Record<string, unknown>)[name] : undefined;
+function field(target: unknown, name: string): unknown {
+  return typeof target === 'object' && target !== null ? (target as Record<string, unknown>)[name] : undefined;
 }

@@ -34,7 +34,7 @@ export const unidentifiedLimits: UnidentifiedLimits = {
   maxConnections: 60_000,
 };
 
-const sweepMs = 1_000;
+const sweepIntervalMs = 1_000;
 /** Time in which a client can read the status of a stream that is rejected at shutdown. */
 const statusLingerMs = 1_000;
 /** Costs are in streams, and are refunded when a node is identified. A TLS handshake takes one millisecond of CPU time. */
@@ -44,9 +44,9 @@ const bytesPerUnit = 4 * 1024;
 /** Cost of a session that is closed because of pings or settings, in streams. */
 const busySessionCost = 400;
 /** Useless streams per connection at a throttled address. */
-const maxWasted = 20;
+const maxWastedStreams = 20;
 /** Maximum cost of a connection before identification, in streams. A large node has half a MiB. */
-const maxCharged = 160;
+const maxChargedStreams = 160;
 /** Factor by which {@link TrackedConnection.wasted} decays each second. */
 const wasteDecay = 0.9;
 
@@ -69,8 +69,8 @@ export interface UnidentifiedOptions {
   /** Concurrent streams of a connection with identified nodes. */
   readonly maxStreams: number;
   readonly setUp: ConnectionSetUp;
-  readonly reportRefusal: (why: ConnectionRefusal) => void;
-  readonly onThrottled: (group: string, forMs: number) => void;
+  readonly reportRefusal: (reason: ConnectionRefusal) => void;
+  readonly onThrottled: (group: string, durationMs: number) => void;
 }
 
 interface TrackedConnection {
@@ -85,7 +85,7 @@ interface TrackedConnection {
   /** Streams in the admission queue, and the time since which there is at least one. */
   waitingStreams: number;
   waitingSince: number;
-  charged: number;
+  chargedUnits: number;
   chargedBytes: number;
   session: PacedSession | undefined;
   allowance: StreamAllowance | undefined;
@@ -114,7 +114,7 @@ export class UnidentifiedConnections {
           maxTotal: maxQueuedConnections,
           maxTotalBytes: maxQueuedBytes,
         },
-        ...{ ...setUp, isKnown: (group) => known.hasAny(group), onExpired: () => refused('waited too long') },
+        ...{ ...setUp, isKnown: (group) => known.hasKnownNodes(group), onExpired: () => refused('waited too long') },
       },
       setUp.slots,
     );
@@ -130,7 +130,7 @@ export class UnidentifiedConnections {
       this.#enqueue(socket, group, () => {
         if (this.#track(socket, group)) onAdmitted(false);
       });
-    } else if (known.hasAny(group)) {
+    } else if (known.hasKnownNodes(group)) {
       const onTurn = (): void => {
         if (this.#track(socket, group)) onAdmitted(true);
       };
@@ -142,19 +142,19 @@ export class UnidentifiedConnections {
     }
   }
 
-  sessionBegan(session: PacedSession, peer: string): void {
+  onSessionStarted(session: PacedSession, peer: string): void {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;
     connection.session = session;
     connection.allowance = new StreamAllowance(session, this.#options.maxStreams);
     limitFrames(session, undefined, () => {
       this.#options.reportRefusal('too busy');
-      this.#acceptQueue.slowDown(connection.group);
+      this.#acceptQueue.throttle(connection.group);
       this.#chargeAddress(connection.group, busySessionCost);
     });
   }
 
-  streamBegan(peer: string): void {
+  onStreamStarted(peer: string): void {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;
     this.queue.setUpCompleted(connection.socket);
@@ -172,11 +172,11 @@ export class UnidentifiedConnections {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return () => {};
     if (connection.waitingStreams++ === 0) connection.waitingSince = performance.now();
-    let isWaiting = true;
+    let isAdmissionPending = true;
     return () => {
-      if (isWaiting && --connection.waitingStreams === 0)
+      if (isAdmissionPending && --connection.waitingStreams === 0)
         connection.since += performance.now() - connection.waitingSince;
-      isWaiting = false;
+      isAdmissionPending = false;
     };
   }
 
@@ -192,16 +192,16 @@ export class UnidentifiedConnections {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;
     this.refundStream(peer);
-    this.#options.pace.refund(connection.group, connection.charged);
-    connection.charged = 0;
+    this.#options.pace.refund(connection.group, connection.chargedUnits);
+    connection.chargedUnits = 0;
     connection.streams++;
-    connection.allowance?.grow(connection.streams);
+    connection.allowance?.increaseLimit(connection.streams);
     connection.wasIdentified = true;
     this.#options.bounds.busy(connection.socket);
   }
 
   /** Called when a stream with an identified node ends. */
-  streamEnded(peer: string): void {
+  onStreamEnded(peer: string): void {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined || --connection.streams > 0) return;
     connection.since = performance.now();
@@ -214,7 +214,7 @@ export class UnidentifiedConnections {
    * Closes connections without an identified node: immediately if they have no HTTP/2 session, otherwise after the client could read the status of a
    * rejected stream.
    */
-  whenEmpty(): Promise<void> {
+  waitUntilEmpty(): Promise<void> {
     this.#acceptQueue.clear();
     this.queue.clear();
     for (const { socket, wasIdentified, session } of this.#trackedConnections.values()) {
@@ -227,14 +227,14 @@ export class UnidentifiedConnections {
     return this.#emptyWaiter.promise;
   }
 
-  destroyAll(): void {
+  destroyConnections(): void {
     this.#stop();
     this.#acceptQueue.clear();
     this.queue.clear();
     for (const { socket } of this.#trackedConnections.values()) socket.destroy();
   }
 
-  closeBusy(group: string): void {
+  closeBusyConnections(group: string): void {
     for (const connection of this.#trackedConnections.values())
       if (connection.group === group) this.#closeIfBusy(connection);
   }
@@ -252,49 +252,61 @@ export class UnidentifiedConnections {
       return false;
     }
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
-    const since = performance.now();
+    const connectedAt = performance.now();
     const connection: TrackedConnection = {
-      ...{ socket, group, streams: 0, wasIdentified: false, since, bytes: 0, waitingStreams: 0, waitingSince: 0 },
-      ...{ charged: 0, chargedBytes: 0, session: undefined, allowance: undefined, wasted: 0 },
+      ...{
+        socket,
+        group,
+        streams: 0,
+        wasIdentified: false,
+        since: connectedAt,
+        bytes: 0,
+        waitingStreams: 0,
+        waitingSince: 0,
+      },
+      ...{ chargedUnits: 0, chargedBytes: 0, session: undefined, allowance: undefined, wasted: 0 },
     };
     this.#trackedConnections.set(peer, connection);
-    socket.once('close', () => this.#forget(peer, connection));
-    this.#timer ??= setInterval(() => this.#sweep(), Math.min(sweepMs, this.#options.limits.silentMs / 4)).unref();
-    this.#charge(connection, connectionCosts[this.#options.isSecure ? 'tls' : 'plaintext']);
+    socket.once('close', () => this.#removeConnection(peer, connection));
+    this.#timer ??= setInterval(
+      () => this.#sweep(),
+      Math.min(sweepIntervalMs, this.#options.limits.silentMs / 4),
+    ).unref();
+    this.#chargeConnection(connection, connectionCosts[this.#options.isSecure ? 'tls' : 'plaintext']);
     return true;
   }
 
-  #charge(connection: TrackedConnection, units: number): void {
-    connection.charged += units;
+  #chargeConnection(connection: TrackedConnection, units: number): void {
+    connection.chargedUnits += units;
     this.#chargeAddress(connection.group, units);
   }
 
-  #chargeForBytes(connection: TrackedConnection): void {
+  #chargeReceivedBytes(connection: TrackedConnection): void {
     const units = Math.floor((connection.socket.bytesRead - connection.chargedBytes) / bytesPerUnit);
     if (connection.streams > 0 || units <= 0) return;
     connection.chargedBytes += units * bytesPerUnit;
-    this.#charge(connection, units);
+    this.#chargeConnection(connection, units);
     this.#closeIfBusy(connection);
   }
 
   #chargeAddress(group: string, units: number): void {
-    const forMs = this.#options.pace.charge(group, units);
-    if (forMs > 0) this.#options.onThrottled(group, forMs);
+    const throttledMs = this.#options.pace.chargeUnits(group, units);
+    if (throttledMs > 0) this.#options.onThrottled(group, throttledMs);
   }
 
   #closeIfBusy(connection: TrackedConnection): void {
-    if (connection.wasted <= maxWasted && connection.charged <= maxCharged) return;
+    if (connection.wasted <= maxWastedStreams && connection.chargedUnits <= maxChargedStreams) return;
     if (!this.#options.pace.isThrottled(connection.group)) return;
     connection.wasted = 0;
-    connection.charged = 0;
+    connection.chargedUnits = 0;
     this.#options.reportRefusal('too busy');
-    this.#acceptQueue.slowDown(connection.group);
+    this.#acceptQueue.throttle(connection.group);
     if (connection.session === undefined) connection.socket.destroy();
     else closeBusySession(connection.session);
   }
 
-  #forget(peer: string, connection: TrackedConnection): void {
-    this.#chargeForBytes(connection);
+  #removeConnection(peer: string, connection: TrackedConnection): void {
+    this.#chargeReceivedBytes(connection);
     if (this.#trackedConnections.get(peer) === connection) this.#trackedConnections.delete(peer);
     if (this.#trackedConnections.size > 0) return;
     this.#stop();
@@ -308,13 +320,14 @@ export class UnidentifiedConnections {
 
   #sweep(): void {
     const { silentMs, maxSilentBytes } = this.#options.limits;
-    const latest = performance.now() - silentMs;
+    const latestSilentStart = performance.now() - silentMs;
     for (const connection of this.#trackedConnections.values()) {
       connection.wasted = Math.floor(connection.wasted * wasteDecay);
       const { socket, streams, since, bytes, waitingStreams } = connection;
       if (streams > 0) continue;
-      this.#chargeForBytes(connection);
-      if ((since <= latest && waitingStreams === 0) || socket.bytesRead - bytes > maxSilentBytes) socket.destroy();
+      this.#chargeReceivedBytes(connection);
+      if ((since <= latestSilentStart && waitingStreams === 0) || socket.bytesRead - bytes > maxSilentBytes)
+        socket.destroy();
     }
   }
 }

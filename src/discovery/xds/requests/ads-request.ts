@@ -50,10 +50,10 @@ export class RequestReader {
     const names = this.#createGatheredNames();
     // Repeated names may be omitted from the bytes.
     names.run = omittedFrom(bytes);
-    const exceedsNames = !readWithin(bytes, (field, reader, start) => {
+    const exceedsNames = !tryReadFields(bytes, (field, reader, start) => {
       if (field === nodeOf.sotw) node = reader.bytes();
       else if (field === 1) version = reader.bytes();
-      else if (field === 3) names.gather(reader, start, () => this.#names(bytes, start));
+      else if (field === 3) names.appendRun(reader, start, () => this.#names(bytes, start));
       else if (field === 4) request.typeUrl = decodePrefix(reader.bytes(), maxTextBytes.typeUrl);
       else if (field === 5) request.nonce = decodePrefix(reader.bytes(), maxTextBytes.nonce);
       else if (field === 6) request.rejection = readStatusMessage(reader.bytes());
@@ -67,7 +67,7 @@ export class RequestReader {
       else request.version = decodePrefix(version, maxTextBytes.version);
     }
     // Only consecutive names can be recognized by their bytes.
-    if (names.isOneRun && isWatchable(request.typeUrl)) this.#lastLists.set(request.typeUrl, names.run!);
+    if (names.isSingleRun && isWatchable(request.typeUrl)) this.#lastLists.set(request.typeUrl, names.run!);
     return { request, node, exceedsNames };
   }
 
@@ -90,11 +90,11 @@ export class RequestReader {
     const clientVersions = new Map<string, string>();
     const namesByField = { subscribe: this.#createGatheredNames(), unsubscribe: this.#createGatheredNames() };
     let node: Uint8Array | undefined;
-    const exceedsNames = !readWithin(bytes, (field, reader, start) => {
+    const exceedsNames = !tryReadFields(bytes, (field, reader, start) => {
       if (field === nodeOf.delta) node = reader.bytes();
       else if (field === 2) request.typeUrl = decodePrefix(reader.bytes(), maxTextBytes.typeUrl);
       else if (field === 3 || field === 4)
-        namesByField[field === 3 ? 'subscribe' : 'unsubscribe'].gather(reader, start, () =>
+        namesByField[field === 3 ? 'subscribe' : 'unsubscribe'].appendRun(reader, start, () =>
           this.#lists.read(bytes, start, this.#maxNames),
         );
       else if (field === 5) {
@@ -139,7 +139,7 @@ class GatheredNames {
     this.#maxNames = maxNames;
   }
 
-  get isOneRun(): boolean {
+  get isSingleRun(): boolean {
     return this.run !== undefined && this.#separateNames.length === 0;
   }
 
@@ -147,9 +147,9 @@ class GatheredNames {
    * @param start start of the field, whose tag has been read
    * @throws Error if there are too many names
    */
-  gather(reader: BinaryReader, start: number, read: () => WireNames): void {
+  appendRun(reader: BinaryReader, start: number, readRun: () => WireNames): void {
     if (this.run === undefined) {
-      this.run = read();
+      this.run = readRun();
       reader.pos = start + this.run.bytes.length;
       return;
     }
@@ -159,7 +159,7 @@ class GatheredNames {
 
   toNames(): readonly string[] {
     if (this.run === undefined) return noNames;
-    return this.isOneRun ? this.run.names : this.#lists.intern([...this.run.names, ...this.#separateNames]);
+    return this.isSingleRun ? this.run.names : this.#lists.intern([...this.run.names, ...this.#separateNames]);
   }
 }
 
@@ -225,7 +225,7 @@ function firstField(bytes: Uint8Array, fieldNumber: number): Uint8Array | undefi
 }
 
 /** @returns false if there are too many names */
-function readWithin(...[bytes, onField]: Parameters<typeof readFields>): boolean {
+function tryReadFields(...[bytes, onField]: Parameters<typeof readFields>): boolean {
   try {
     readFields(bytes, onField);
     return true;

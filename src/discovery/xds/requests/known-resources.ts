@@ -11,14 +11,14 @@ interface KnownResource {
 const maxEntries = 50_000;
 const maxEntryBytes = 512;
 /** A request is compared with this many lists. */
-const maxRecent = 16;
+const maxRecentLists = 16;
 const maxRecentNames = 20_000;
 
 export class KnownResourceLists {
   readonly #shareNames: (names: readonly string[]) => readonly string[];
-  readonly #byBytes = new Map<string, KnownResource>();
+  readonly #resourceByBytes = new Map<string, KnownResource>();
   /** Newest first. */
-  #recent: readonly KnownResources[] = [];
+  #recentLists: readonly KnownResources[] = [];
 
   /** @param shareNames returns the same list for the same names in any order */
   constructor(shareNames: (names: readonly string[]) => readonly string[]) {
@@ -29,24 +29,26 @@ export class KnownResourceLists {
   entry(bytes: Uint8Array): KnownResource {
     if (bytes.length > maxEntryBytes) return parse(bytes);
     const key = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
-    const cachedEntry = this.#byBytes.get(key);
+    const cachedEntry = this.#resourceByBytes.get(key);
     if (cachedEntry !== undefined) return cachedEntry;
     const entry = parse(bytes);
-    if (this.#byBytes.size >= maxEntries) this.#byBytes.clear();
-    this.#byBytes.set(key, entry);
+    if (this.#resourceByBytes.size >= maxEntries) this.#resourceByBytes.clear();
+    this.#resourceByBytes.set(key, entry);
     return entry;
   }
 
   list(versions: ReadonlyMap<string, string>): KnownResources {
-    const similar = this.#recent.find(
+    const similarList = this.#recentLists.find(
       ({ names }) => names.length === versions.size && names.every((name) => versions.has(name)),
     );
-    const names = similar?.names ?? this.#shareNames([...versions.keys()]);
-    const ordered = names.map((name) => versions.get(name)!);
-    const same = this.#recent.find((recent) => recent.names === names && isEqual(recent.versions, ordered));
-    const list = same ?? { names, versions: ordered };
-    if (names.length <= maxRecentNames && list !== this.#recent[0]) {
-      this.#recent = [list, ...this.#recent.filter((recent) => recent !== list)].slice(0, maxRecent);
+    const names = similarList?.names ?? this.#shareNames([...versions.keys()]);
+    const orderedVersions = names.map((name) => versions.get(name)!);
+    const identicalList = this.#recentLists.find(
+      (list) => list.names === names && isEqual(list.versions, orderedVersions),
+    );
+    const list = identicalList ?? { names, versions: orderedVersions };
+    if (names.length <= maxRecentNames && list !== this.#recentLists[0]) {
+      this.#recentLists = [list, ...this.#recentLists.filter((recent) => recent !== list)].slice(0, maxRecentLists);
     }
     return list;
   }

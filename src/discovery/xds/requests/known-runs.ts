@@ -25,7 +25,7 @@ export function omittedFrom(message: Uint8Array): WireNames | undefined {
 }
 
 /** A message whose names so far are equal to a previous list. */
-interface Run {
+interface KnownRun {
   /** Bytes before the names, including the message's prefix. */
   readonly head: Buffer;
   readonly names: WireNames;
@@ -38,7 +38,7 @@ export class KnownRuns implements MessageDecoder {
   readonly #decoder: MessageDecoder;
   readonly #lists: () => Iterable<WireNames>;
   readonly #isIdle: () => boolean;
-  #run: Run | undefined;
+  #run: KnownRun | undefined;
 
   /**
    * @param lists returns lists that may be repeated
@@ -59,21 +59,21 @@ export class KnownRuns implements MessageDecoder {
     return this.#continueRun(this.#run, data, 0);
   }
 
-  #continueRun(run: Run, data: Buffer, start: number): Buffer[] {
+  #continueRun(run: KnownRun, data: Buffer, start: number): Buffer[] {
     const { names, tail } = run;
     const { bytes } = names;
-    const now = Math.min(bytes.length - run.receivedNameBytes, data.length - start);
+    const newNameBytes = Math.min(bytes.length - run.receivedNameBytes, data.length - start);
     if (
       Buffer.compare(
-        bytes.subarray(run.receivedNameBytes, run.receivedNameBytes + now),
-        data.subarray(start, start + now),
+        bytes.subarray(run.receivedNameBytes, run.receivedNameBytes + newNameBytes),
+        data.subarray(start, start + newNameBytes),
       ) !== 0
     )
-      return this.#passOn(run, data.subarray(start));
-    run.receivedNameBytes += now;
-    const tailData = data.subarray(start + now, start + now + tail.length - run.tailAt);
+      return this.#forwardRun(run, data.subarray(start));
+    run.receivedNameBytes += newNameBytes;
+    const tailData = data.subarray(start + newNameBytes, start + newNameBytes + tail.length - run.tailAt);
     // More names follow, so the list differs.
-    if (run.tailAt === 0 && tailData[0] === namesTag) return this.#passOn(run, data.subarray(start + now));
+    if (run.tailAt === 0 && tailData[0] === namesTag) return this.#forwardRun(run, data.subarray(start + newNameBytes));
     run.tailAt += tailData.copy(tail, run.tailAt);
     if (run.receivedNameBytes < bytes.length || run.tailAt < tail.length) return [];
     this.#run = undefined;
@@ -81,11 +81,11 @@ export class KnownRuns implements MessageDecoder {
     message.set(run.head);
     message.set(tail, run.head.length);
     omittedRuns.set(message.buffer, names);
-    const laterBytes = data.subarray(start + now + tailData.length);
+    const laterBytes = data.subarray(start + newNameBytes + tailData.length);
     return laterBytes.length === 0 ? [message] : [message, ...this.write(laterBytes)];
   }
 
-  #passOn({ head, names, receivedNameBytes }: Run, laterBytes: Buffer): Buffer[] {
+  #forwardRun({ head, names, receivedNameBytes }: KnownRun, laterBytes: Buffer): Buffer[] {
     this.#run = undefined;
     const repeatedBytes = names.bytes.subarray(0, receivedNameBytes);
     this.#decoder.write(head);
@@ -96,7 +96,7 @@ export class KnownRuns implements MessageDecoder {
 }
 
 /** Detects a message that starts here and repeats a list. */
-function startRun(data: Buffer, lists: Iterable<WireNames>): Run | undefined {
+function startRun(data: Buffer, lists: Iterable<WireNames>): KnownRun | undefined {
   if (data.length <= prefixBytes || data[0] !== 0) return undefined;
   const length = data.readUInt32BE(1);
   if (length < minListBytes) return undefined;
@@ -108,8 +108,8 @@ function startRun(data: Buffer, lists: Iterable<WireNames>): Run | undefined {
     if (bytes.length < minListBytes || tailBytes < 0 || tailBytes > maxTailBytes) continue;
     const receivedBytes = Math.min(bytes.length, data.length - start);
     if (Buffer.compare(bytes.subarray(0, receivedBytes), data.subarray(start, start + receivedBytes)) !== 0) continue;
-    const head = Buffer.from(data.subarray(0, start));
-    return { head, names, receivedNameBytes: 0, tail: Buffer.alloc(tailBytes), tailAt: 0 };
+    const headBytes = Buffer.from(data.subarray(0, start));
+    return { head: headBytes, names, receivedNameBytes: 0, tail: Buffer.alloc(tailBytes), tailAt: 0 };
   }
   return undefined;
 }

@@ -10,7 +10,7 @@ export class RequestIntake {
   /** Requests the next message from grpc-js. `undefined` until grpc-js requests one. */
   #readNext: (() => void) | undefined;
   #peekListener: (() => void) | undefined;
-  #isPaced = false;
+  #isReadPaced = false;
   #isBusy = false;
   #isHeld = false;
 
@@ -20,9 +20,9 @@ export class RequestIntake {
   }
 
   /** Does not consume the request. Called at most once, before {@link start}. */
-  peek(onRequest: (bytes: Buffer) => void): void {
+  peekFirstRequest(onRequest: (bytes: Buffer) => void): void {
     const call = this.#call;
-    this.#pace();
+    this.#paceReads();
     this.#peekListener = () => {
       // The consumer of the requests handles the end of the call.
       if (call.readableLength === 0) return;
@@ -37,13 +37,13 @@ export class RequestIntake {
   /** @param onMessage must not throw */
   start(onMessage: (bytes: Buffer) => void): void {
     const call = this.#call;
-    this.#pace();
+    this.#paceReads();
     if (this.#peekListener !== undefined) call.off('readable', this.#peekListener);
     call.on('data', (bytes: Buffer) => {
       this.#isBusy = true;
       const next = (): void => {
         this.#isBusy = false;
-        this.#readOn();
+        this.#resumeReading();
       };
       this.#workTurns.run(() => onMessage(bytes), bytes.length, next, this.isServed);
     });
@@ -57,25 +57,25 @@ export class RequestIntake {
 
   resume(): void {
     this.#isHeld = false;
-    this.#readOn();
+    this.#resumeReading();
   }
 
   /** By default, the stream buffers sixteen messages, of megabytes each. */
-  #pace(): void {
-    if (this.#isPaced) return;
-    this.#isPaced = true;
+  #paceReads(): void {
+    if (this.#isReadPaced) return;
+    this.#isReadPaced = true;
     const call = this.#call;
-    const read = call._read.bind(call);
+    const readCall = call._read.bind(call);
     call._read = (size) => {
-      this.#readNext = () => read(size);
-      this.#readOn();
+      this.#readNext = () => readCall(size);
+      this.#resumeReading();
     };
   }
 
-  #readOn(): void {
+  #resumeReading(): void {
     if (this.#isBusy || this.#isHeld) return;
-    const read = this.#readNext;
+    const pendingRead = this.#readNext;
     this.#readNext = undefined;
-    read?.();
+    pendingRead?.();
   }
 }

@@ -19,7 +19,7 @@ const maxKeptBytes = 8 * 1024 * 1024;
 const listBytes = 200;
 const nameBytes = 32;
 /** A message is compared with these recent lists before its names are parsed. */
-const maxLatest = 4;
+const maxLatestLists = 4;
 const latestBytes = { least: 1024, most: 1024 * 1024 } as const;
 /** Beyond this limit, all are dropped, but lists keep their names. */
 const maxKnownNames = 100_000;
@@ -31,7 +31,7 @@ export class RequestNameLists {
     ({ bytes, names }) => bytes.length + names.length * nameBytes + listBytes,
   );
   /** The newest list comes first. */
-  #latest: readonly WireNames[] = [];
+  #latestLists: readonly WireNames[] = [];
   /** References are weak, so that unused lists are garbage-collected. */
   readonly #sharedLists = new WeakValues<readonly string[]>();
   /** Interned, because thousands of lists contain the same names. */
@@ -40,16 +40,16 @@ export class RequestNameLists {
 
   /** @throws Error if the fields do not end within the bytes or if there are more than `maxNames` */
   read(bytes: Uint8Array, start: number, maxNames: number): WireNames {
-    for (const latest of this.#latest) if (hasBytesAt(bytes, start, latest.bytes)) return latest;
-    const names = this.#read(bytes.subarray(start, endOfRun(bytes, start, maxNames)));
+    for (const cachedNames of this.#latestLists) if (hasBytesAt(bytes, start, cachedNames.bytes)) return cachedNames;
+    const names = this.#readNames(bytes.subarray(start, findEndOfRun(bytes, start, maxNames)));
     const { length } = names.bytes;
     if (length >= latestBytes.least && length <= latestBytes.most) {
-      this.#latest = [names, ...this.#latest].slice(0, maxLatest);
+      this.#latestLists = [names, ...this.#latestLists].slice(0, maxLatestLists);
     }
     return names;
   }
 
-  #read(fields: Uint8Array): WireNames {
+  #readNames(fields: Uint8Array): WireNames {
     const key = digest(fields);
     let cachedRun = this.#namesByBytes.get(key);
     if (cachedRun === undefined) {
@@ -105,7 +105,7 @@ export class TooManyNames extends Error {
  *
  * @throws Error if they do not end within the bytes or if there are more than `maxNames`
  */
-function endOfRun(bytes: Uint8Array, start: number, maxNames: number): number {
+function findEndOfRun(bytes: Uint8Array, start: number, maxNames: number): number {
   const tag = bytes[start];
   let offset = start;
   let fields = 0;
@@ -127,6 +127,10 @@ function endOfRun(bytes: Uint8Array, start: number, maxNames: number): number {
 
 /** Whether exactly these consecutive fields start here. */
 export function hasBytesAt(bytes: Uint8Array, start: number, run: Uint8Array): boolean {
-  const end = start + run.length;
-  return end <= bytes.length && bytes[end] !== bytes[start] && Buffer.compare(run, bytes.subarray(start, end)) === 0;
+  const endOffset = start + run.length;
+  return (
+    endOffset <= bytes.length &&
+    bytes[endOffset] !== bytes[start] &&
+    Buffer.compare(run, bytes.subarray(start, endOffset)) === 0
+  );
 }

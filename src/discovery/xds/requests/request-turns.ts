@@ -1,12 +1,12 @@
 /** Shares the event loop between requests and other work. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { letEscape } from '../../../runtime/fences/uncaught.ts';
-import { hasTurnTime, Slices } from '../turns/slices.ts';
+import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
+import { hasTurnTime, SliceScheduler } from '../turns/slices.ts';
 
 /** A stream pauses after a longer request. */
 const maxRequestMs = 5;
 /** The pause as a multiple of the duration of the request. */
-const restFactor = 3;
+const pauseFactor = 3;
 /** Larger requests always wait in the queue, because they may be slow. */
 const largeBytes = 32 * 1024;
 /** Every fourth step is one of new clients. */
@@ -22,9 +22,9 @@ export interface WorkTurns {
    * @param next called when the client may cause further work; delayed after slow work
    * @param isServed whether the client has acknowledged a response: its work precedes that of new clients
    */
-  run(work: () => void, bytes: number, next?: () => void, isServed?: boolean): void;
+  run(task: () => void, bytes: number, next?: () => void, isServed?: boolean): void;
   /** Runs work in steps, alternating with other work. */
-  startWork(work: SteppedWork, isServed?: boolean): void;
+  startWork(steppedWork: SteppedWork, isServed?: boolean): void;
 }
 
 /**
@@ -34,25 +34,25 @@ export interface WorkTurns {
 export class RequestTurns implements WorkTurns {
   readonly #served = new RoundRobin();
   readonly #new = new RoundRobin();
-  readonly #slices = new Slices(() => this.#runSlice());
+  readonly #slices = new SliceScheduler(() => this.#runSlice());
   #stepCount = 0;
 
-  run(work: () => void, bytes: number, next?: () => void, isServed = false): void {
+  run(task: () => void, bytes: number, next?: () => void, isServed = false): void {
     const isNext = isServed ? this.#served.size === 0 : this.size === 0;
     if (bytes <= largeBytes && isNext && hasTurnTime()) {
-      doAndRest(work, next);
+      runAndPause(task, next);
       return;
     }
     this.startWork(() => {
-      doAndRest(work, next);
+      runAndPause(task, next);
       return false;
     }, isServed);
   }
 
-  startWork(work: SteppedWork, isServed = false): void {
+  startWork(steppedWork: SteppedWork, isServed = false): void {
     // Keeps the owner's asynchronous context, so that an uncaught error closes the owner's stream.
-    const inOwnName = AsyncLocalStorage.snapshot();
-    (isServed ? this.#served : this.#new).add(() => inOwnName(fenced, work));
+    const runInContext = AsyncLocalStorage.snapshot();
+    (isServed ? this.#served : this.#new).add(() => runInContext(runStepGuarded, steppedWork));
     this.#slices.start();
   }
 
@@ -103,35 +103,35 @@ class RoundRobin {
   }
 }
 
-function fenced(work: SteppedWork): boolean {
+function runStepGuarded(steppedWork: SteppedWork): boolean {
   try {
-    return work();
+    return steppedWork();
   } catch (error) {
-    letEscape(error);
+    throwUncaught(error);
     return false;
   }
 }
 
-function doAndRest(work: () => void, next: (() => void) | undefined): void {
+function runAndPause(task: () => void, next: (() => void) | undefined): void {
   const startedAt = performance.now();
   try {
-    work();
+    task();
   } catch (error) {
-    letEscape(error);
+    throwUncaught(error);
   }
-  const tookMs = performance.now() - startedAt;
+  const elapsedMs = performance.now() - startedAt;
   if (next === undefined) return;
-  if (tookMs <= maxRequestMs) next();
-  else setTimeout(next, tookMs * restFactor);
+  if (elapsedMs <= maxRequestMs) next();
+  else setTimeout(next, elapsedMs * pauseFactor);
 }
 
 /** Runs everything immediately, for tests. */
 export const immediateTurns: WorkTurns = {
-  run: (work, _, next) => {
-    work();
+  run: (task, _, next) => {
+    task();
     next?.();
   },
-  startWork: (work) => {
-    while (work());
+  startWork: (steppedWork) => {
+    while (steppedWork());
   },
 };

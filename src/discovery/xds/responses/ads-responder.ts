@@ -23,7 +23,7 @@ import { isClientDisconnected } from '../stream/ads-transport.ts';
 import { shortenText } from '../stream/client-text.ts';
 import type { StreamContext } from '../stream/stream-context.ts';
 import { countSocketBytes } from '../turns/slices.ts';
-import { bytesIn, countOf, encodeHead, type ResponseHead, type ResponseResources } from './ads-response.ts';
+import { byteLengthOf, countOf, encodeHead, type ResponseHead, type ResponseResources } from './ads-response.ts';
 import { type ResponseSelection, SentResources } from './ads-sent.ts';
 import { omitMissing } from './missing-secrets.ts';
 import type { AdsResponderOptions, KnownClient } from './responder-options.ts';
@@ -49,7 +49,7 @@ export class AdsResponder implements GatedStream {
   #unflushedBytes = 0;
   #isCongested = false;
   #responses = 0;
-  #wasRefusedSecrets = false;
+  #haveSecretsBeenRejected = false;
   #removal: RemovalTimes | undefined;
   readonly #rolloutGate: RolloutGate | undefined;
 
@@ -129,7 +129,7 @@ export class AdsResponder implements GatedStream {
     return set === 'failed' ? undefined : set;
   }
 
-  *generating(typeUrl: string): Steps<void> {
+  *generateInSteps(typeUrl: string): Steps<void> {
     const preparation = this.#tryGet(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, '*'));
     if (preparation === undefined || preparation === 'failed') return;
     while (this.#tryGet(typeUrl, () => preparation.runStep()) === true) yield;
@@ -139,7 +139,7 @@ export class AdsResponder implements GatedStream {
     this.#options.onReport(report);
   }
 
-  takeRolloutEvent(event: RolloutEvent): void {
+  onRolloutEvent(event: RolloutEvent): void {
     this.#options.onRolloutEvent(event);
   }
 
@@ -187,7 +187,7 @@ export class AdsResponder implements GatedStream {
     const { typeUrl, names } = order;
     if (isOneTimeType(typeUrl) || typeUrl === secretType) return { order, set: undefined };
     if (order.again !== undefined) {
-      return { order, set: { version: order.again, resources: this.sentOf(typeUrl).resources } };
+      return { order, set: { version: order.again, resources: this.sentResourcesOf(typeUrl).resources } };
     }
     const preparation = this.#tryGet(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, names));
     if (preparation === 'failed') return { order, set: 'failed' };
@@ -195,7 +195,7 @@ export class AdsResponder implements GatedStream {
     const set = this.#getMeasured(typeUrl, () => this.#client?.resources.get(typeUrl, names));
     const gateSteps = this.#gateSteps(order, set);
     if (gateSteps === undefined || !this.#step(gateSteps)) return { order, set };
-    return this.#inTurns(order, () => (this.#step(gateSteps) ? 'building' : set));
+    return this.#buildInTurns(order, () => (this.#step(gateSteps) ? 'building' : set));
   }
 
   #buildInSteps(order: ResponseOrder, preparation: ResourcePreparation): WaitingOrder {
@@ -204,7 +204,7 @@ export class AdsResponder implements GatedStream {
     let ms = 0;
     let set: ResponseSet | 'building' = 'building';
     let gateSteps: Steps<void> | undefined;
-    return this.#inTurns(order, () => {
+    return this.#buildInTurns(order, () => {
       if (gateSteps !== undefined && this.#step(gateSteps)) return 'building';
       if (set !== 'building') {
         observer.resourcesGenerated?.(typeUrl, ms);
@@ -222,7 +222,7 @@ export class AdsResponder implements GatedStream {
   }
 
   /** @param buildSlice returns the resource set when it is complete */
-  #inTurns(order: ResponseOrder, buildSlice: () => ResponseSet | 'building'): WaitingOrder {
+  #buildInTurns(order: ResponseOrder, buildSlice: () => ResponseSet | 'building'): WaitingOrder {
     const waitingOrder: WaitingOrder = { order, set: 'building' };
     this.#context.turns.startWork(() => {
       if (this.#client === undefined) return false;
@@ -252,9 +252,9 @@ export class AdsResponder implements GatedStream {
   #process(order: ResponseOrder, set: ResponseSet): void {
     const { typeUrl } = order;
     if (isOneTimeType(typeUrl)) this.#respondOnce(order);
-    else if (typeUrl === secretType && this.#refusesSecrets()) this.#skip(typeUrl, 'not served');
+    else if (typeUrl === secretType && this.#shouldRejectSecrets()) this.#skip(typeUrl, 'not served');
     else if (typeUrl === secretType) this.#respondWithSecrets(order);
-    else this.#respondFrom(order, set);
+    else this.#respondFromSet(order, set);
   }
 
   /** Sends no response for missing Secrets: after a removal, Envoy would use the cluster or listener without the Secret. */
@@ -262,15 +262,15 @@ export class AdsResponder implements GatedStream {
     const { typeUrl } = order;
     const set = this.#getMeasured(typeUrl, () => this.#client?.resources.get(typeUrl, order.names));
     if (this.gate === undefined || set === undefined || set === 'failed') {
-      this.#respondFrom(order, set);
+      this.#respondFromSet(order, set);
       return;
     }
-    const availableOrder = omitMissing(order, set, this.sentOf(typeUrl));
+    const availableOrder = omitMissing(order, set, this.sentResourcesOf(typeUrl));
     if (availableOrder === undefined) this.#skip(typeUrl, 'unchanged');
-    else this.#respondFrom(availableOrder, set);
+    else this.#respondFromSet(availableOrder, set);
   }
 
-  #respondFrom(order: ResponseOrder, set: ResourceSet | undefined | 'failed'): void {
+  #respondFromSet(order: ResponseOrder, set: ResourceSet | undefined | 'failed'): void {
     const { typeUrl } = order;
     if (set === undefined || set === 'failed') {
       this.#skip(typeUrl, set ?? 'not served');
@@ -281,13 +281,13 @@ export class AdsResponder implements GatedStream {
       this.#skip(typeUrl, 'held');
       return;
     }
-    const selection = this.sentOf(typeUrl).selectResources(preparedResponse.order, preparedResponse.set);
+    const selection = this.sentResourcesOf(typeUrl).selectResources(preparedResponse.order, preparedResponse.set);
     if (selection === undefined) {
       this.#skip(typeUrl, 'unchanged');
       return;
     }
     if (typeUrl === clusterType && this.#context.rules.resendsEndpoints)
-      this.sentOf(endpointType).forget(selection.changedNames);
+      this.sentResourcesOf(endpointType).forgetNames(selection.changedNames);
     this.#respond(preparedResponse.order, preparedResponse.set.version, selection);
   }
 
@@ -345,11 +345,11 @@ export class AdsResponder implements GatedStream {
   }
 
   /** Only identified clients receive Secrets, unless the port requires no authentication. */
-  #refusesSecrets(): boolean {
+  #shouldRejectSecrets(): boolean {
     if (this.#client === undefined || this.#client.identities.length > 0) return false;
     if (this.#client.node.secretsUnverified === true) return false;
-    if (!this.#wasRefusedSecrets) {
-      this.#wasRefusedSecrets = true;
+    if (!this.#haveSecretsBeenRejected) {
+      this.#haveSecretsBeenRejected = true;
       const { peer } = this.#options;
       const node = shortenText(this.#client.node.id);
       this.#context.logger.warn('secrets.withheld', { node, peer });
@@ -365,24 +365,24 @@ export class AdsResponder implements GatedStream {
     const nonce = nonceOf(version, number, ++this.#responses);
     const count = countOf(resources);
     const controlPlane = this.#context.controlPlane?.[isDelta ? 'deltaField' : 'sotwField'];
-    const head = { typeUrl, version, nonce, removedNames, ...(controlPlane !== undefined && { controlPlane }) };
-    const bytes = this.#write(head, resources);
+    const responseHead = { typeUrl, version, nonce, removedNames, ...(controlPlane !== undefined && { controlPlane }) };
+    const bytes = this.#write(responseHead, resources);
     const cause = order.all || order.requested.length > 0 ? 'request' : 'push';
     this.#context.observer.responseSent?.(typeUrl, { cause, resources: count, bytes });
     this.#context.observer.messageSent?.(method);
     const sentAt = this.#context.now();
     this.gate?.onSent(order, version, selection, nonce);
     this.#client?.resources.sent?.(typeUrl, version, cause);
-    const figures = { resources: count, removed: removedNames.length, sentAt };
-    onReport({ type: 'response.sent', typeUrl, nonce, version, ...figures, ...this.#awaits(typeUrl) });
+    const responseSizes = { resources: count, removed: removedNames.length, sentAt };
+    onReport({ type: 'response.sent', typeUrl, nonce, version, ...responseSizes, ...this.#awaits(typeUrl) });
   }
 
-  #write(head: ResponseHead, resources: ResponseResources): number {
+  #write(responseHead: ResponseHead, resources: ResponseResources): number {
     const { transport, isDelta, onBroken } = this.#options;
     const { observer, bodies } = this.#context;
-    const frameParts = { head: encodeHead(head), trailingChunks: bodies.framesOf(resources, isDelta) };
+    const frameParts = { head: encodeHead(responseHead), trailingChunks: bodies.framesOf(resources, isDelta) };
     // Counted first, because a write may be flushed before it returns.
-    const length = bytesIn(frameParts);
+    const length = byteLengthOf(frameParts);
     this.#unflushedBytes += length;
     const startedAt = performance.now();
     countSocketBytes(length);
@@ -390,11 +390,11 @@ export class AdsResponder implements GatedStream {
       this.#unflushedBytes -= length;
       if (error) {
         if (this.#client === undefined || isClientDisconnected(error)) return;
-        observer.sendFailed?.(head.typeUrl, this.#client.node.id, error);
+        observer.sendFailed?.(responseHead.typeUrl, this.#client.node.id, error);
         onBroken(error);
         return;
       }
-      observer.responseFlushed?.(head.typeUrl, performance.now() - startedAt);
+      observer.responseFlushed?.(responseHead.typeUrl, performance.now() - startedAt);
       if (this.#orders.length > 0) this.#options.runGuarded(() => this.#sendDueResponses());
     });
     return length;
@@ -405,11 +405,11 @@ export class AdsResponder implements GatedStream {
   }
 
   #awaits(typeUrl: string): Pick<ResponseSkipped, 'awaits'> {
-    const awaits = this.gate?.awaitedClusters(typeUrl) ?? [];
-    return awaits.length === 0 ? {} : { awaits };
+    const awaitedNames = this.gate?.awaitedClusters(typeUrl) ?? [];
+    return awaitedNames.length === 0 ? {} : { awaits: awaitedNames };
   }
 
-  sentOf(typeUrl: string): SentResources {
+  sentResourcesOf(typeUrl: string): SentResources {
     let sentResources = this.#sentByType.get(typeUrl);
     if (sentResources === undefined) {
       sentResources = new SentResources(this.#options.isDelta);

@@ -25,19 +25,19 @@ export type ResponseResources = ReadonlyMap<string, EncodedResource> | readonly 
 const field = { version: 1, typeUrl: 4, nonce: 5, removed: 6 } as const;
 
 /** Encodes all fields except resources in one piece, because protobuf fields may have any order. */
-export function encodeHead(head: ResponseHead): Buffer {
+export function encodeHead(responseHead: ResponseHead): Buffer {
   const length =
-    textLength(field.version, head.version) +
-    textLength(field.typeUrl, head.typeUrl) +
-    textLength(field.nonce, head.nonce) +
-    head.removedNames.reduce((sum, name) => sum + encodedLength(field.removed, name), 0) +
-    (head.controlPlane?.length ?? 0);
+    textLength(field.version, responseHead.version) +
+    textLength(field.typeUrl, responseHead.typeUrl) +
+    textLength(field.nonce, responseHead.nonce) +
+    responseHead.removedNames.reduce((sum, name) => sum + encodedLength(field.removed, name), 0) +
+    (responseHead.controlPlane?.length ?? 0);
   const writer = new WireWriter(Buffer.allocUnsafe(length));
-  if (head.version !== '') writer.text(field.version, head.version);
-  if (head.typeUrl !== '') writer.text(field.typeUrl, head.typeUrl);
-  if (head.nonce !== '') writer.text(field.nonce, head.nonce);
-  for (const name of head.removedNames) writer.text(field.removed, name);
-  if (head.controlPlane !== undefined) writer.raw(head.controlPlane);
+  if (responseHead.version !== '') writer.text(field.version, responseHead.version);
+  if (responseHead.typeUrl !== '') writer.text(field.typeUrl, responseHead.typeUrl);
+  if (responseHead.nonce !== '') writer.text(field.nonce, responseHead.nonce);
+  for (const name of responseHead.removedNames) writer.text(field.removed, name);
+  if (responseHead.controlPlane !== undefined) writer.writeRaw(responseHead.controlPlane);
   return writer.finish();
 }
 
@@ -62,7 +62,7 @@ function textLength(number: number, text: string): number {
   return text === '' ? 0 : encodedLength(number, text);
 }
 
-export function bytesIn({ head, trailingChunks }: ResponseParts): number {
+export function byteLengthOf({ head, trailingChunks }: ResponseParts): number {
   let length = head.length;
   for (const frame of trailingChunks) length += frame.length;
   return length;
@@ -81,14 +81,14 @@ type FrameSource = ResponseResources | EncodedResource;
 /** Caches joined frames, so that a push of the same resources to many streams joins them once. Keys are the collections and resources themselves. */
 export class SharedBodies {
   readonly #bodies = {
-    sotw: keepRecentlyUsed<ResponseResources, Body>(maxKeptBytes / 2, bytesOf),
-    delta: keepRecentlyUsed<ResponseResources, Body>(maxKeptBytes / 2, bytesOf),
+    sotw: keepRecentlyUsed<ResponseResources, SharedBody>(maxKeptBytes / 2, bytesOf),
+    delta: keepRecentlyUsed<ResponseResources, SharedBody>(maxKeptBytes / 2, bytesOf),
   };
   readonly #wholeMessages = {
     sotw: keepRecentlyUsed<FrameSource, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
     delta: keepRecentlyUsed<FrameSource, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
   };
-  readonly #sendings = { sotw: new WeakMap<FrameSource, number>(), delta: new WeakMap<FrameSource, number>() };
+  readonly #sendCounts = { sotw: new WeakMap<FrameSource, number>(), delta: new WeakMap<FrameSource, number>() };
 
   framesOf(resources: ResponseResources, delta: boolean): readonly Uint8Array[] {
     if (countOf(resources) > 1)
@@ -112,29 +112,29 @@ export class SharedBodies {
   #joinedMessage(
     sentResources: FrameSource,
     delta: boolean,
-    inPieces: () => readonly Uint8Array[],
+    splitIntoPieces: () => readonly Uint8Array[],
   ): readonly Uint8Array[] {
     const protocol = delta ? 'delta' : 'sotw';
     const cachedMessages = this.#wholeMessages[protocol];
     const cachedMessage = cachedMessages.get(sentResources);
     if (cachedMessage !== undefined) return cachedMessage;
-    const chunks = inPieces();
+    const chunks = splitIntoPieces();
     if (chunks.length === 1) return chunks;
-    const sendings = this.#sendings[protocol];
-    const times = (sendings.get(sentResources) ?? 0) + 1;
+    const sendCountOf = this.#sendCounts[protocol];
+    const times = (sendCountOf.get(sentResources) ?? 0) + 1;
     if (times <= maxSendsInPieces) {
-      sendings.set(sentResources, times);
+      sendCountOf.set(sentResources, times);
       return chunks;
     }
     // If an entry was evicted, joining again is worthwhile only after the same number of sends.
-    sendings.delete(sentResources);
+    sendCountOf.delete(sentResources);
     const joinedMessage = [concatChunks(chunks)] as const;
     cachedMessages.set(sentResources, joinedMessage);
     return joinedMessage;
   }
 }
 
-interface Body {
+interface SharedBody {
   readonly bodyChunks: readonly Uint8Array[];
   readonly copiedBytes: number;
 }
@@ -142,34 +142,34 @@ interface Body {
 /** Larger frames are not copied, because several bodies can share them, and a copy costs more than a write. */
 const minPieceBytes = 4 * 1024;
 
-function joinFrames(frames: readonly Uint8Array[]): Body {
+function joinFrames(frames: readonly Uint8Array[]): SharedBody {
   const chunks: Uint8Array[] = [];
-  let copied = 0;
-  let smallFrames: Uint8Array[] = [];
+  let copiedBytes = 0;
+  let pendingSmallFrames: Uint8Array[] = [];
   const join = (): void => {
-    if (smallFrames.length === 0) return;
-    const joinedChunk = concatChunks(smallFrames);
-    copied += joinedChunk.length;
+    if (pendingSmallFrames.length === 0) return;
+    const joinedChunk = concatChunks(pendingSmallFrames);
+    copiedBytes += joinedChunk.length;
     chunks.push(joinedChunk);
-    smallFrames = [];
+    pendingSmallFrames = [];
   };
   for (const frame of frames) {
     if (frame.length < minPieceBytes) {
-      smallFrames.push(frame);
+      pendingSmallFrames.push(frame);
       continue;
     }
     join();
     chunks.push(frame);
   }
   join();
-  return { bodyChunks: chunks, copiedBytes: copied };
+  return { bodyChunks: chunks, copiedBytes: copiedBytes };
 }
 
 /** Approximate memory of an entry and of each joined resource, without bytes. */
 const entryBytes = 1_000;
 const resourceBytes = 1_000;
 
-function bytesOf({ copiedBytes }: Body, resources: ResponseResources): number {
+function bytesOf({ copiedBytes }: SharedBody, resources: ResponseResources): number {
   return copiedBytes + entryBytes + countOf(resources) * resourceBytes;
 }
 

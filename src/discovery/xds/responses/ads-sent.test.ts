@@ -58,7 +58,7 @@ test.each([true, false])(
 
 test('SentResources select different resources for streams in different states or with different orders', () => {
   const [one, other] = servedStreams(2, true);
-  one!.forget(['service-9']);
+  one!.forgetNames(['service-9']);
   const takeNames = (sentResources: SentResources, fields: Partial<ResponseOrder>): string[] =>
     [
       ...(sentResources.selectResources(order({ changed: true, ...fields }), set(secondSet))?.resources.values() ?? []),
@@ -71,7 +71,7 @@ test('SentResources select different resources for streams in different states o
 
 test('SentResources send the complete set with a shared body if all resources must be sent again', () => {
   const [sentResources] = servedStreams(1, true);
-  sentResources!.forget('all');
+  sentResources!.forgetNames('all');
   expect(sentResources!.selectResources(order({ changed: true }), set(first))?.resources).toBe(first);
   expect(sentResources!.count).toBe(1_000);
 });

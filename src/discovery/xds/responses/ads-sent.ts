@@ -16,16 +16,16 @@ export interface ResponseSelection {
   /** In delta responses, names that the client must remove. */
   readonly removedNames: readonly string[];
   /** New or changed names; `'all'` if everything is sent regardless of the client's state. */
-  readonly changedNames: Names;
+  readonly changedNames: NameSelection;
   readonly addedNames: readonly string[];
 }
 
-type Names = readonly string[] | 'all';
+type NameSelection = readonly string[] | 'all';
 
 interface SentState {
   readonly resources: ResourceMap;
   /** Names that must be sent again. */
-  readonly forgottenNames: Names;
+  readonly forgottenNames: NameSelection;
 }
 
 interface Outcome {
@@ -36,7 +36,7 @@ interface Outcome {
 
 /** Does not reference the two maps. */
 interface CachedOutcome extends Outcome {
-  readonly forgottenNames: Names;
+  readonly forgottenNames: NameSelection;
   readonly order: ResponseOrder;
   readonly isDelta: boolean;
 }
@@ -80,17 +80,17 @@ export class SentResources {
   }
 
   /** If true, unchanged resources must be sent again. */
-  get hasForgotten(): boolean {
+  get hasForgottenNames(): boolean {
     return this.#sentState.forgottenNames.length > 0;
   }
 
   /** Computed once for all streams with the same maps. */
-  differenceTo(next: ResourceMap): ResourceDifference {
-    return stepOf(this.#sentState.resources, next).difference;
+  computeDifference(next: ResourceMap): ResourceDifference {
+    return computeStep(this.#sentState.resources, next).difference;
   }
 
   /** Marks names that the next order for changes sends again. */
-  forget(names: Names): void {
+  forgetNames(names: NameSelection): void {
     this.#sentState = {
       resources: this.#sentState.resources,
       forgottenNames: joinNames(this.#sentState.forgottenNames, names),
@@ -98,7 +98,7 @@ export class SentResources {
   }
 
   /** Marks resources as sent that the client has from a previous stream. */
-  adopt(resources: readonly EncodedResource[]): void {
+  markResourcesSent(resources: readonly EncodedResource[]): void {
     this.#sentState = {
       ...this.#sentState,
       resources: LayeredResources.sharedLayerOver(this.#sentState.resources, resources, []),
@@ -116,7 +116,7 @@ export class SentResources {
   }
 }
 
-function joinNames(names: Names, otherNames: Names): Names {
+function joinNames(names: NameSelection, otherNames: NameSelection): NameSelection {
   if (names === 'all' || otherNames === 'all') return 'all';
   if (names.length === 0) return otherNames;
   return otherNames.length === 0 ? names : [...new Set([...names, ...otherNames])];
@@ -131,12 +131,12 @@ function resumeClient(
 ): Outcome {
   const versions = versionsByName(clientResources.names, clientResources.versions);
   const outdatedResources =
-    forgottenNames.length === 0 ? outdated(versions, next) : outdatedOf(versions, next, forgottenNames);
-  const isAll = outdatedResources.length === next.size;
+    forgottenNames.length === 0 ? outdatedVersions(versions, next) : selectOutdated(versions, next, forgottenNames);
+  const isFullChange = outdatedResources.length === next.size;
   const selection: ResponseSelection = {
-    resources: isAll ? next : sharedPart(next, outdatedResources),
+    resources: isFullChange ? next : sharedPart(next, outdatedResources),
     removedNames: sortedAbsentNames(order.names === '*' ? order.requested : order.names, next),
-    changedNames: isAll ? 'all' : outdatedResources.map(({ name }) => name),
+    changedNames: isFullChange ? 'all' : outdatedResources.map(({ name }) => name),
     addedNames: outdatedResources.map(({ name }) => name),
   };
   return { selection, nextState: { resources: next, forgottenNames: noNames } };
@@ -147,20 +147,20 @@ const versionsByName = memoizeByPair(
   (names: readonly string[], versions: readonly string[]): ReadonlyMap<string, string> =>
     new Map(names.map((name, i) => [name, versions[i]!])),
 );
-const outdated = memoizeByPair((versions: ReadonlyMap<string, string>, next: ResourceMap) =>
-  outdatedOf(versions, next, noNames),
+const outdatedVersions = memoizeByPair((versions: ReadonlyMap<string, string>, next: ResourceMap) =>
+  selectOutdated(versions, next, noNames),
 );
 const sortedAbsentNames = memoizeByPair((names: readonly string[], resources: ResourceMap): readonly string[] =>
   [...new Set(absentNames(names, resources))].sort(),
 );
 
-function outdatedOf(
+function selectOutdated(
   versions: ReadonlyMap<string, string>,
   next: ResourceMap,
-  forgotten: Names,
+  namesToForget: NameSelection,
 ): readonly EncodedResource[] {
-  if (forgotten === 'all') return [...next.values()];
-  const forgottenNames = new Set(forgotten);
+  if (namesToForget === 'all') return [...next.values()];
+  const forgottenNames = new Set(namesToForget);
   return [...next.values()].filter(({ name, version }) => versions.get(name) !== version || forgottenNames.has(name));
 }
 
@@ -193,7 +193,7 @@ function outcomeOf(
   next: ResourceMap,
   delta: boolean,
 ): Outcome {
-  const { difference, outcomes } = stepOf(resources, next);
+  const { difference, outcomes } = computeStep(resources, next);
   for (const outcomeRef of outcomes) {
     const cachedOutcome = outcomeRef.deref();
     if (
@@ -216,10 +216,10 @@ function outcomeOf(
 }
 
 export function differenceOf(previous: ResourceMap, current: ResourceMap): ResourceDifference {
-  return stepOf(previous, current).difference;
+  return computeStep(previous, current).difference;
 }
 
-function stepOf(previous: ResourceMap, current: ResourceMap): Step {
+function computeStep(previous: ResourceMap, current: ResourceMap): Step {
   let nextOutcomes = steps.get(previous);
   if (nextOutcomes === undefined) {
     nextOutcomes = new WeakMap();
@@ -234,13 +234,13 @@ function stepOf(previous: ResourceMap, current: ResourceMap): Step {
 }
 
 /** Compares lists by identity. */
-function isSameOrder(order: ResponseOrder, other: ResponseOrder): boolean {
+function isSameOrder(order: ResponseOrder, otherOrder: ResponseOrder): boolean {
   return (
-    order.names === other.names &&
-    order.all === other.all &&
-    order.changed === other.changed &&
-    (order.requested === other.requested || order.requested.length + other.requested.length === 0) &&
-    order.typeUrl === other.typeUrl
+    order.names === otherOrder.names &&
+    order.all === otherOrder.all &&
+    order.changed === otherOrder.changed &&
+    (order.requested === otherOrder.requested || order.requested.length + otherOrder.requested.length === 0) &&
+    order.typeUrl === otherOrder.typeUrl
   );
 }
 
@@ -250,7 +250,7 @@ function compare(previous: ResourceMap, current: ResourceMap): ResourceDifferenc
   const removedResources: string[] = [];
   if (previous === current) return { changedNames, addedNames, removedNames: removedResources };
   if (previous instanceof LayeredResources || current instanceof LayeredResources) {
-    const { difference } = stepOf(baseOf(previous), baseOf(current));
+    const { difference } = computeStep(baseOf(previous), baseOf(current));
     // Names can differ between the bases, or in the overrides of either map.
     for (const name of new Set([
       ...difference.changedNames,
@@ -293,13 +293,13 @@ function computeOutcome(
   difference: ResourceDifference,
   delta: boolean,
 ): Outcome {
-  if (order.all) return takeAll(order, next, difference, delta);
+  if (order.all) return selectAll(order, next, difference, delta);
   // A SotW response of a wildcard type replaces all resources of the client.
   if (!delta && !isByName(order.typeUrl)) return selectFullState(previous, order, next, difference);
-  return takeSome(previous, order, next, difference, delta);
+  return selectNamed(previous, order, next, difference, delta);
 }
 
-function takeAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDifference, delta: boolean): Outcome {
+function selectAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDifference, delta: boolean): Outcome {
   const orderedNames = order.names === '*' ? order.requested : order.names;
   const removedNames = delta
     ? new Set([...absentNames(orderedNames, next), ...subscribedRemovals(order.names, difference.removedNames)])
@@ -320,17 +320,17 @@ function selectFullState(
   next: ResourceMap,
   difference: ResourceDifference,
 ): Outcome {
-  const isNews =
+  const hasChanges =
     difference.changedNames.length > 0 || subscribedRemovals(order.names, difference.removedNames).length > 0;
   // The remaining differences do not affect the client, so the new map also describes its resources.
-  if (!isNews && order.requested.length === 0)
+  if (!hasChanges && order.requested.length === 0)
     return { selection: undefined, nextState: { ...previous, resources: next } };
   const { changedNames, addedNames } = difference;
   const selection: ResponseSelection = { resources: next, removedNames: [], changedNames, addedNames };
   return { selection, nextState: { resources: next, forgottenNames: noNames } };
 }
 
-function takeSome(
+function selectNamed(
   previous: SentState,
   order: ResponseOrder,
   next: ResourceMap,
@@ -348,7 +348,7 @@ function takeSome(
   const removedList = delta ? [...removedNames].sort() : [];
   const nextSent = order.changed
     ? { resources: next, forgottenNames: noNames }
-    : withSome(previous, order.requested, next, difference);
+    : recordNamedResponse(previous, order.requested, next, difference);
   if (chosenResources.length === 0 && removedList.length === 0 && order.requested.length === 0)
     return { selection: undefined, nextState: nextSent };
   // If all are chosen, uses the complete map, so that its frames are joined once for all streams.
@@ -366,7 +366,7 @@ function takeSome(
 }
 
 /** Other resources of the client are unchanged. */
-function withSome(
+function recordNamedResponse(
   previous: SentState,
   names: readonly string[],
   next: ResourceMap,
@@ -374,12 +374,12 @@ function withSome(
 ): SentState {
   const requestedNames = new Set(names);
   const { forgottenNames } = previous;
-  const stillForgotten =
+  const remainingForgotten =
     forgottenNames === 'all' || !forgottenNames.some((name) => requestedNames.has(name))
       ? forgottenNames
       : forgottenNames.filter((name) => !requestedNames.has(name));
   if (difference.removedNames.length === 0 && difference.changedNames.every((name) => requestedNames.has(name))) {
-    return { resources: next, forgottenNames: stillForgotten };
+    return { resources: next, forgottenNames: remainingForgotten };
   }
   const resources = new Map(previous.resources);
   for (const name of names) {
@@ -387,13 +387,16 @@ function withSome(
     if (resource === undefined) resources.delete(name);
     else resources.set(name, resource);
   }
-  return { resources, forgottenNames: stillForgotten };
+  return { resources, forgottenNames: remainingForgotten };
 }
 
-function subscribedRemovals(subscription: readonly string[] | '*', allRemoved: readonly string[]): readonly string[] {
-  if (subscription === '*' || allRemoved.length === 0) return allRemoved;
+function subscribedRemovals(
+  subscription: readonly string[] | '*',
+  removedResources: readonly string[],
+): readonly string[] {
+  if (subscription === '*' || removedResources.length === 0) return removedResources;
   const subscribedNames = new Set(subscription);
-  return allRemoved.filter((name) => subscribedNames.has(name));
+  return removedResources.filter((name) => subscribedNames.has(name));
 }
 
 function absentNames(names: readonly string[], resources: ResourceMap): string[] {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
-import { wireForm } from '../../../networking/messages/wire-form.ts';
+import { encodeDeterministically } from '../../../networking/messages/wire-form.ts';
 import type { EncodedResource } from '../resource-source.ts';
 import { allocateBuffer, encodedLength, WireWriter } from './wire.ts';
 
@@ -19,7 +19,7 @@ export function encodeResource<Desc extends DescMessage>(
   message: MessageShape<Desc>,
   name: string,
 ): EncodedResource {
-  const value = wireForm(schema, message);
+  const value = encodeDeterministically(schema, message);
   return encodeValue(typeUrlPrefix + schema.typeName, value, name);
 }
 
@@ -37,28 +37,28 @@ export function encodeValue(
   typeUrl: string,
   value: Uint8Array,
   name: string,
-  { version = versionOf(value), tailChunks = none }: ValueOptions = {},
+  { version = versionOf(value), tailChunks = noChunks }: ValueOptions = {},
 ): EncodedResource {
   const valueLength = tailChunks.reduce((sum, { length }) => sum + length, value.length);
-  const anyLength = encodedLength(1, typeUrl) + encodedLength(2, valueLength);
+  const anyMessageLength = encodedLength(1, typeUrl) + encodedLength(2, valueLength);
   // DiscoveryResponse.resources and Resource.resource both have number 2. So the former is the end of the latter, and one copy of the bytes serves
   // both protocols.
-  const sotwLength = encodedLength(2, anyLength);
+  const sotwLength = encodedLength(2, anyMessageLength);
   const resourceLength = encodedLength(3, name) + encodedLength(1, version) + sotwLength;
   const writer = new WireWriter(allocateBuffer(encodedLength(2, resourceLength) - (valueLength - value.length)));
   writer.header(2, resourceLength);
   writer.text(3, name);
   writer.text(1, version);
   const sotwStart = writer.position;
-  writer.header(2, anyLength);
+  writer.header(2, anyMessageLength);
   writer.text(1, typeUrl);
   writer.header(2, valueLength);
-  writer.raw(value);
+  writer.writeRaw(value);
   const deltaFrame = writer.finish();
   return { name, version, sotwFrame: deltaFrame.subarray(sotwStart), deltaFrame, tailChunks };
 }
 
-const none: readonly Uint8Array[] = [];
+const noChunks: readonly Uint8Array[] = [];
 
 export interface FramedValue {
   readonly typeUrl: string;

@@ -27,7 +27,7 @@ const layers = fc
   });
 
 function layered(base: ResourceMap, { overrides, omittedNames: removedNames }: Layers): ResourceMap {
-  return LayeredResources.layerOver(base, overrides.values(), removedNames);
+  return LayeredResources.createLayerOver(base, overrides.values(), removedNames);
 }
 
 /** Plain map with the same content. */
@@ -56,12 +56,12 @@ it('LayeredResources behave like a plain map with equal content', () => {
 
 it('LayeredResources.over returns the base map or the previous map if the result is equal', () => {
   const base = new Map([['a', resourceOf('a', '1')]]);
-  expect(LayeredResources.layerOver(base, base.values(), ['b'])).toBe(base);
-  const previousMap = LayeredResources.layerOver(base, [resourceOf('b', '1')], ['a']);
+  expect(LayeredResources.createLayerOver(base, base.values(), ['b'])).toBe(base);
+  const previousMap = LayeredResources.createLayerOver(base, [resourceOf('b', '1')], ['a']);
   const overrides = [...previousMap.values()];
-  expect(LayeredResources.layerOver(base, overrides, ['a'], previousMap)).toBe(previousMap);
-  expect(LayeredResources.layerOver(base, overrides, [], previousMap)).not.toBe(previousMap);
-  expect(LayeredResources.layerOver(base, [resourceOf('b', '1')], ['a'], previousMap)).not.toBe(previousMap);
+  expect(LayeredResources.createLayerOver(base, overrides, ['a'], previousMap)).toBe(previousMap);
+  expect(LayeredResources.createLayerOver(base, overrides, [], previousMap)).not.toBe(previousMap);
+  expect(LayeredResources.createLayerOver(base, [resourceOf('b', '1')], ['a'], previousMap)).not.toBe(previousMap);
 });
 
 it('LayeredResources cause the same responses as plain maps', () => {
@@ -104,9 +104,9 @@ it('LayeredResources with the same base are compared at the cost of their differ
     const sentResources = new SentResources(true);
     sentResources.selectResources(
       { ...order, all: true },
-      { version: '1', resources: LayeredResources.layerOver(previousMap, overrides, []) },
+      { version: '1', resources: LayeredResources.createLayerOver(previousMap, overrides, []) },
     );
-    return { sent: sentResources, now: LayeredResources.layerOver(changedMap, overrides, []) };
+    return { sent: sentResources, now: LayeredResources.createLayerOver(changedMap, overrides, []) };
   });
   visits = 0;
   for (const { sent, now } of streams) {

@@ -14,12 +14,12 @@ export class LayeredResources implements ResourceMap {
   readonly omittedNames: ReadonlySet<string>;
   readonly size: number;
 
-  private constructor(base: ResourceMap, overrides: ResourceMap, withoutNames: ReadonlySet<string>) {
-    this.base = base;
+  private constructor(baseMap: ResourceMap, overrides: ResourceMap, withoutNames: ReadonlySet<string>) {
+    this.base = baseMap;
     this.overrides = overrides;
     this.omittedNames = withoutNames;
-    let { size } = base;
-    for (const name of overrides.keys()) if (!base.has(name)) size++;
+    let { size } = baseMap;
+    for (const name of overrides.keys()) if (!baseMap.has(name)) size++;
     this.size = size - withoutNames.size;
   }
 
@@ -30,38 +30,38 @@ export class LayeredResources implements ResourceMap {
    * @param withoutNames disjoint from `overrides`
    * @param previous returned if it is equal
    */
-  static layerOver(
-    base: ResourceMap,
+  static createLayerOver(
+    baseMap: ResourceMap,
     overrides: Iterable<EncodedResource>,
     withoutNames: Iterable<string>,
     previous?: ResourceMap,
   ): ResourceMap {
-    const different = new Map(
+    const changedResources = new Map(
       [...overrides]
-        .filter((resource) => base.get(resource.name) !== resource)
+        .filter((resource) => baseMap.get(resource.name) !== resource)
         .map((resource) => [resource.name, resource]),
     );
-    const removedNames = new Set([...withoutNames].filter((name) => base.has(name)));
-    if (different.size === 0 && removedNames.size === 0) return base;
-    const candidate = new LayeredResources(base, different, removedNames);
+    const removedNames = new Set([...withoutNames].filter((name) => baseMap.has(name)));
+    if (changedResources.size === 0 && removedNames.size === 0) return baseMap;
+    const candidate = new LayeredResources(baseMap, changedResources, removedNames);
     return previous instanceof LayeredResources && previous.#isEquivalentTo(candidate) ? previous : candidate;
   }
 
   /** Equal differences from one base share a map while it is in use, so that results for this map are computed and encoded once. */
   static sharedLayerOver(
-    base: ResourceMap,
+    baseMap: ResourceMap,
     overrides: readonly EncodedResource[],
     withoutNames: readonly string[],
   ): ResourceMap {
-    if (overrides.length + withoutNames.length === 0) return base;
-    const cachedLayers = layersOf(base);
+    if (overrides.length + withoutNames.length === 0) return baseMap;
+    const cachedLayers = layersOf(baseMap);
     const key = `${identityText(overrides)}\n${withoutNames.join('\n')}`;
-    let layered = cachedLayers.get(key);
-    if (layered === undefined) {
-      layered = LayeredResources.layerOver(base, overrides, withoutNames);
-      cachedLayers.set(key, layered);
+    let layeredResources = cachedLayers.get(key);
+    if (layeredResources === undefined) {
+      layeredResources = LayeredResources.createLayerOver(baseMap, overrides, withoutNames);
+      cachedLayers.set(key, layeredResources);
     }
-    return layered;
+    return layeredResources;
   }
 
   #isEquivalentTo({ base, overrides, omittedNames }: LayeredResources): boolean {
@@ -99,7 +99,7 @@ export class LayeredResources implements ResourceMap {
     return this.entries();
   }
 
-  forEach(visit: (resource: EncodedResource, name: string, map: ResourceMap) => void): void {
-    for (const [name, resource] of this.entries()) visit(resource, name, this);
+  forEach(callback: (resource: EncodedResource, name: string, map: ResourceMap) => void): void {
+    for (const [name, resource] of this.entries()) callback(resource, name, this);
   }
 }

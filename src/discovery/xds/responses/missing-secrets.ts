@@ -13,6 +13,6 @@ export function omitMissing(
   const requestedNames = order.requested.filter(isAvailable);
   const names = order.names === '*' ? order.names : order.names.filter(isAvailable);
   if (names.length === order.names.length && requestedNames.length === order.requested.length) return order;
-  const isNothing = all ? resources.size === 0 && names.length === 0 : !changed && requestedNames.length === 0;
-  return isNothing ? undefined : { ...order, names, requested: requestedNames };
+  const isOrderEmpty = all ? resources.size === 0 && names.length === 0 : !changed && requestedNames.length === 0;
+  return isOrderEmpty ? undefined : { ...order, names, requested: requestedNames };
 }

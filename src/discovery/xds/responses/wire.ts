@@ -4,7 +4,12 @@ const varintBase = 128;
 
 function varintLength(value: number): number {
   let length = 1;
-  for (let rest = Math.floor(value / varintBase); rest > 0; rest = Math.floor(rest / varintBase)) length++;
+  for (
+    let remainingBits = Math.floor(value / varintBase);
+    remainingBits > 0;
+    remainingBits = Math.floor(remainingBits / varintBase)
+  )
+    length++;
   return length;
 }
 
@@ -59,10 +64,10 @@ export class WireWriter {
 
   bytes(field: number, content: Uint8Array): void {
     this.header(field, content.length);
-    this.raw(content);
+    this.writeRaw(content);
   }
 
-  raw(content: Uint8Array): void {
+  writeRaw(content: Uint8Array): void {
     this.#buffer.set(content, this.#position);
     this.#position += content.length;
   }
@@ -76,11 +81,11 @@ export class WireWriter {
   }
 
   #varint(value: number): void {
-    let rest = value;
-    while (rest >= varintBase) {
-      this.#buffer[this.#position++] = (rest % varintBase) + varintBase;
-      rest = Math.floor(rest / varintBase);
+    let remainingBits = value;
+    while (remainingBits >= varintBase) {
+      this.#buffer[this.#position++] = (remainingBits % varintBase) + varintBase;
+      remainingBits = Math.floor(remainingBits / varintBase);
     }
-    this.#buffer[this.#position++] = rest;
+    this.#buffer[this.#position++] = remainingBits;
   }
 }

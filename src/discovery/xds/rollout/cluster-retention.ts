@@ -59,7 +59,7 @@ export class ClusterRetention {
    */
   #hasPreviousStream: boolean | undefined;
   /** Unconfigured clusters of a previous stream, with the version that the client reported. */
-  #brought: Map<string, string | undefined> | undefined;
+  #previousStreamClusters: Map<string, string | undefined> | undefined;
   /** Set until the client acknowledges listeners or routes on this stream. */
   #departedResources: DepartedResources | undefined;
 
@@ -75,44 +75,47 @@ export class ClusterRetention {
     set: ResourceSet,
     isHeldCluster: (cluster: string) => boolean,
   ): RetainedResponse {
-    const sentResources = this.#stream.sentOf(order.typeUrl);
+    const sentResources = this.#stream.sentResourcesOf(order.typeUrl);
     const isReturning = order.has !== undefined || order.returning !== undefined;
     if (isReturning) this.#hasPreviousStream ??= true;
     const previousStream = isReturning ? this.#lastStream() : undefined;
     const departedClusters = order.returning === undefined ? undefined : previousStream?.clusters;
     const previous = departedClusters ?? sentResources.resources;
-    const unconfigured = differenceOf(previous, set.resources).removedNames;
+    const unconfiguredNames = differenceOf(previous, set.resources).removedNames;
     const removedNames =
-      departedClusters === undefined ? unconfigured : unconfigured.filter(this.#usedOnLastStream(previousStream!));
+      departedClusters === undefined
+        ? unconfiguredNames
+        : unconfiguredNames.filter(this.#createUsageFilter(previousStream!));
     // Clusters of a previous stream, known by name only.
-    const brought = isReturning ? order.requested.filter((name) => !set.resources.has(name)) : [];
-    if (removedNames.length + brought.length + rollout.retained.length === 0) {
+    const previousStreamNames = isReturning ? order.requested.filter((name) => !set.resources.has(name)) : [];
+    if (removedNames.length + previousStreamNames.length + rollout.retained.length === 0) {
       return { rollout, order, set, evictedClusters: [] };
     }
     const next = this.#stream.rules.withRetained(
       rollout,
-      [...new Set([...removedNames, ...brought])],
+      [...new Set([...removedNames, ...previousStreamNames])],
       (name) => set.resources.has(name),
-      () => this.#use(isHeldCluster),
+      () => this.#currentUse(isHeldCluster),
     );
     if (isReturning) {
       // Clusters that this stream has sent without a request are not from a previous one.
-      const isFromThisStream = (name: string): boolean => sentResources.has(name) && this.#brought?.has(name) !== true;
-      const namesOfOtherStreams = [...removedNames, ...brought].filter((name) => !isFromThisStream(name));
-      this.#brought = broughtBy(order, namesOfOtherStreams);
+      const isFromThisStream = (name: string): boolean =>
+        sentResources.has(name) && this.#previousStreamClusters?.has(name) !== true;
+      const namesOfOtherStreams = [...removedNames, ...previousStreamNames].filter((name) => !isFromThisStream(name));
+      this.#previousStreamClusters = versionsFromPreviousStream(order, namesOfOtherStreams);
     }
-    const removable = removableClusters(next);
-    for (const name of removable) this.#forgetVersion(name);
+    const removableNames = removableClusters(next);
+    for (const name of removableNames) this.#forgetVersion(name);
     const retainedResponse = withoutRemovable(next);
     const names = retainedResponse.retained.map(({ name }) => name);
-    const isUnchangedSet = removable.length === 0 && names.length === unconfigured.length;
+    const isUnchangedSet = removableNames.length === 0 && names.length === unconfiguredNames.length;
     const resources = isUnchangedSet
       ? unionOf(previous, set.resources)
       : LayeredResources.sharedLayerOver(set.resources, resourcesOf(previous, names), []);
-    const unasked = new Set(names);
-    const unseen = removable.filter((name) => !sentResources.has(name));
-    const requestedNames = [...order.requested.filter((name) => !unasked.has(name)), ...unseen];
-    const isUnchanged = requestedNames.length === order.requested.length && unseen.length === 0;
+    const unrequestedNames = new Set(names);
+    const unsentNames = removableNames.filter((name) => !sentResources.has(name));
+    const requestedNames = [...order.requested.filter((name) => !unrequestedNames.has(name)), ...unsentNames];
+    const isUnchanged = requestedNames.length === order.requested.length && unsentNames.length === 0;
     return {
       rollout: retainedResponse,
       order: isUnchanged ? order : { ...order, requested: requestedNames },
@@ -127,19 +130,19 @@ export class ClusterRetention {
    * @returns the names of all that are configured again
    */
   recordReturned({ resources }: ResourceSet): readonly string[] {
-    const sentResources = this.#stream.sentOf(clusterType);
-    const configuredClusters = [...(this.#brought ?? [])].filter(([name]) => resources.has(name));
+    const sentResources = this.#stream.sentResourcesOf(clusterType);
+    const configuredClusters = [...(this.#previousStreamClusters ?? [])].filter(([name]) => resources.has(name));
     const unchangedClusters = configuredClusters.flatMap(([name, version]) => {
       this.#forgetVersion(name);
       const cluster = resources.get(name)!;
       return cluster.version === version ? [cluster] : [];
     });
-    if (unchangedClusters.length > 0) sentResources.adopt(unchangedClusters);
+    if (unchangedClusters.length > 0) sentResources.markResourcesSent(unchangedClusters);
     return unchangedClusters.map(({ name }) => name);
   }
 
   #forgetVersion(name: string): void {
-    if (this.#brought?.has(name) === true) this.#brought.set(name, undefined);
+    if (this.#previousStreamClusters?.has(name) === true) this.#previousStreamClusters.set(name, undefined);
   }
 
   /**
@@ -153,27 +156,32 @@ export class ClusterRetention {
     { retained }: Rollout,
     order: ResponseOrder,
     set: ResourceSet,
-    of: {
+    inputs: {
       readonly configuredClusters: () => ResourceMap | undefined;
       readonly outdatedNames: readonly string[];
       readonly unusedNames: readonly string[];
     },
   ): PreparedResponse {
-    const isUnused = new Set(of.unusedNames);
+    const unusedSet = new Set(inputs.unusedNames);
     const leavingNames = [
-      ...this.#leavingNames(order, of.configuredClusters).filter((name) => !isUnused.has(name)),
-      ...of.outdatedNames,
+      ...this.#leavingNames(order, inputs.configuredClusters).filter((name) => !unusedSet.has(name)),
+      ...inputs.outdatedNames,
     ];
     const replacedNames = this.#namesOfReplacedTypes(order, set.resources);
     if (retained.length + leavingNames.length + replacedNames.length === 0) return { order, set };
-    const sentResources = this.#stream.sentOf(order.typeUrl);
+    const sentResources = this.#stream.sentResourcesOf(order.typeUrl);
     const names = new Set([...retained.map(({ name }) => name), ...leavingNames, ...replacedNames]);
-    const last = this.#departedResources?.assignments;
-    const retainedResources = [...names].flatMap((name) => sentResources.get(name) ?? last?.get(name) ?? []);
-    const isUnseen = (name: string): boolean => !sentResources.has(name) && last?.has(name) !== true;
-    const isBrought = new Set([...leavingNames, ...this.#namesWithoutResponse(order, retained, set.resources)]);
+    const previousAssignments = this.#departedResources?.assignments;
+    const retainedResources = [...names].flatMap(
+      (name) => sentResources.get(name) ?? previousAssignments?.get(name) ?? [],
+    );
+    const isUnseen = (name: string): boolean => !sentResources.has(name) && previousAssignments?.has(name) !== true;
+    const omissionCandidates = new Set([
+      ...leavingNames,
+      ...this.#namesWithoutResponse(order, retained, set.resources),
+    ]);
     const unknownNames = [...names].filter(
-      (name) => isUnseen(name) && (isBrought.has(name) || this.#brought?.has(name) === true),
+      (name) => isUnseen(name) && (omissionCandidates.has(name) || this.#previousStreamClusters?.has(name) === true),
     );
     const resources = LayeredResources.sharedLayerOver(set.resources, retainedResources, unknownNames);
     if (resources === set.resources) return { order, set };
@@ -184,22 +192,22 @@ export class ClusterRetention {
    * Clusters whose sent version fetches endpoints, but whose configured version, which is not sent yet, does not. The warming version must not get
    * their empty endpoints, because the client still uses an earlier one.
    */
-  outdatedForms(
+  findOutdatedForms(
     { requested: requestedNames }: ResponseOrder,
     resources: ResourceMap,
     configuredClusters: () => ResourceMap | undefined,
   ): readonly string[] {
     const { references } = this.#stream;
-    const clusters = this.#stream.sentOf(clusterType);
+    const clusters = this.#stream.sentResourcesOf(clusterType);
     const isEmpty = (name: string): boolean => {
       const assignment = resources.get(name);
       return assignment !== undefined && references.isEmptyAssignment(assignment);
     };
     const emptyClusters = requestedNames.filter((name) => clusters.has(name) && isEmpty(name));
-    const now = emptyClusters.length === 0 ? undefined : configuredClusters();
-    if (now === undefined) return [];
+    const currentClusters = emptyClusters.length === 0 ? undefined : configuredClusters();
+    if (currentClusters === undefined) return [];
     return emptyClusters.filter((name) => {
-      const next = now.get(name);
+      const next = currentClusters.get(name);
       return next !== undefined && next !== clusters.get(name) && !references.fetchesEndpoints(next);
     });
   }
@@ -211,9 +219,9 @@ export class ClusterRetention {
   #namesOfReplacedTypes({ typeUrl, changed }: ResponseOrder, resources: ResourceMap): readonly string[] {
     if (!changed) return [];
     const { references } = this.#stream;
-    const clusters = this.#stream.sentOf(clusterType);
-    const sentResources = this.#stream.sentOf(typeUrl);
-    return sentResources.differenceTo(resources).changedNames.filter((name) => {
+    const clusters = this.#stream.sentResourcesOf(clusterType);
+    const sentResources = this.#stream.sentResourcesOf(typeUrl);
+    return sentResources.computeDifference(resources).changedNames.filter((name) => {
       const assignment = resources.get(name)!;
       if (!sentResources.has(name) || !references.isEmptyAssignment(assignment)) return false;
       const cluster = clusters.get(name);
@@ -226,29 +234,30 @@ export class ClusterRetention {
     { all, requested: requestedNames, names }: ResponseOrder,
     configuredClusters: () => ResourceMap | undefined,
   ): readonly string[] {
-    const requested = all ? names : requestedNames;
-    if (this.#hasPreviousStream !== true || requested === '*' || requested.length === 0) return [];
+    const namesToCheck = all ? names : requestedNames;
+    if (this.#hasPreviousStream !== true || namesToCheck === '*' || namesToCheck.length === 0) return [];
     // A delta client requests the endpoints of all its clusters together, so later requests are for new clusters.
-    if (this.#stream.isDelta && this.#stream.sentOf(endpointType).count > 0) return [];
-    const clusters = this.#stream.sentOf(clusterType);
-    const now = configuredClusters();
-    if (now === undefined) return [];
-    const isUsed = this.#departedResources === undefined ? () => true : this.#usedOnLastStream(this.#departedResources);
-    return requested.filter((name) => clusters.has(name) && !now.has(name) && isUsed(name));
+    if (this.#stream.isDelta && this.#stream.sentResourcesOf(endpointType).count > 0) return [];
+    const clusters = this.#stream.sentResourcesOf(clusterType);
+    const currentClusters = configuredClusters();
+    if (currentClusters === undefined) return [];
+    const isUsed =
+      this.#departedResources === undefined ? () => true : this.#createUsageFilter(this.#departedResources);
+    return namesToCheck.filter((name) => clusters.has(name) && !currentClusters.has(name) && isUsed(name));
   }
 
   /** Clusters of a previous stream that were removed before this stream sent their endpoints. No push contains these endpoints. */
   #namesWithoutResponse(
     { changed, requested: requestedNames }: ResponseOrder,
-    retained: Rollout['retained'],
+    retainedClusters: Rollout['retained'],
     resources: ResourceMap,
   ): readonly string[] {
     if (!changed) return [];
-    const isRequested = new Set(requestedNames);
-    return retained.flatMap(({ name }) => {
+    const requestedSet = new Set(requestedNames);
+    return retainedClusters.flatMap(({ name }) => {
       const assignment = resources.get(name);
       const isEmpty = assignment !== undefined && this.#stream.references.isEmptyAssignment(assignment);
-      return isEmpty && !isRequested.has(name) ? [name] : [];
+      return isEmpty && !requestedSet.has(name) ? [name] : [];
     });
   }
 
@@ -276,22 +285,26 @@ export class ClusterRetention {
    * Whether the client may use a cluster of its previous stream. A cluster without endpoints on either stream is unused, because the client may not
    * even have received it.
    */
-  #usedOnLastStream({ clusters, assignments }: DepartedResources): (name: string) => boolean {
+  #createUsageFilter({ clusters, assignments }: DepartedResources): (name: string) => boolean {
     const { references } = this.#stream;
-    const sentResources = this.#stream.sentOf(endpointType);
+    const sentResources = this.#stream.sentResourcesOf(endpointType);
     return (name) => {
       const cluster = clusters.get(name);
       if (cluster === undefined || !references.fetchesEndpoints(cluster)) return true;
       const { assignment } = references.usabilityOf(cluster);
-      const sentHere = sentResources.get(assignment);
-      return assignments.has(assignment) || (sentHere !== undefined && !references.isEmptyAssignment(sentHere));
+      const currentResource = sentResources.get(assignment);
+      return (
+        assignments.has(assignment) || (currentResource !== undefined && !references.isEmptyAssignment(currentResource))
+      );
     };
   }
 
   resources(hasClusters: boolean): DepartedResources | undefined {
-    const clusters = hasClusters ? this.#stream.sentOf(clusterType).resources : this.#departedResources?.clusters;
+    const clusters = hasClusters
+      ? this.#stream.sentResourcesOf(clusterType).resources
+      : this.#departedResources?.clusters;
     if (clusters === undefined) return undefined;
-    const sentResources = this.#stream.sentOf(endpointType).resources;
+    const sentResources = this.#stream.sentResourcesOf(endpointType).resources;
     const last = [...(this.#departedResources?.assignments.values() ?? [])].filter(
       ({ name }) => !sentResources.has(name),
     );
@@ -312,17 +325,19 @@ export class ClusterRetention {
     set: ResourceSet,
     isConfigured: (cluster: string) => boolean,
   ): PreparedResponse {
-    const last = this.#lastStream()?.assignments;
+    const previousAssignments = this.#lastStream()?.assignments;
     const removedNames = [...set.resources.keys()].filter((name) => !isConfigured(name));
     if (removedNames.length === 0) return { order, set };
-    const unknownNames = this.#stream.takesUnrequested ? removedNames.filter((name) => last?.has(name) !== true) : [];
-    const removedResources = last === undefined ? [] : resourcesOf(last, removedNames);
+    const unknownNames = this.#stream.takesUnrequested
+      ? removedNames.filter((name) => previousAssignments?.has(name) !== true)
+      : [];
+    const removedResources = previousAssignments === undefined ? [] : resourcesOf(previousAssignments, removedNames);
     const resources = LayeredResources.sharedLayerOver(set.resources, removedResources, unknownNames);
     return { order: omitNames(order, unknownNames), set: { version: set.version, resources } };
   }
 
   onAcknowledged(rollout: Rollout, typeUrl: string, isHeldCluster: (cluster: string) => boolean): Rollout {
-    return this.#stream.rules.withUseAcknowledged(rollout, typeUrl, () => this.#use(isHeldCluster));
+    return this.#stream.rules.withUseAcknowledged(rollout, typeUrl, () => this.#currentUse(isHeldCluster));
   }
 
   /** @param isHeldCluster whether a delayed resource names a cluster */
@@ -340,7 +355,7 @@ export class ClusterRetention {
     };
   }
 
-  #use(isHeldCluster: (cluster: string) => boolean): ClusterUse {
+  #currentUse(isHeldCluster: (cluster: string) => boolean): ClusterUse {
     const { references } = this.#stream;
     let namingResources: readonly EncodedResource[] | undefined;
     const naming = (): readonly EncodedResource[] => {
@@ -370,7 +385,7 @@ export class ClusterRetention {
   #subscribedResources(typeUrl: string): readonly EncodedResource[] {
     const watch = this.#stream.watchOf(typeUrl);
     if (watch === undefined) return [];
-    const { resources } = this.#stream.sentOf(typeUrl);
+    const { resources } = this.#stream.sentResourcesOf(typeUrl);
     return watch.wildcard ? [...resources.values()] : resourcesOf(resources, watch.names);
   }
 }
@@ -379,15 +394,15 @@ function resourcesOf(resources: ResourceMap, names: readonly string[]): EncodedR
   return names.flatMap((name) => resources.get(name) ?? []);
 }
 
-function broughtBy({ has }: ResponseOrder, names: readonly string[]): Map<string, string | undefined> {
+function versionsFromPreviousStream({ has }: ResponseOrder, names: readonly string[]): Map<string, string | undefined> {
   const versions = new Map(has?.names.map((name, index) => [name, has.versions[index]]));
   return new Map(names.map((name) => [name, versions.get(name)]));
 }
 
 function omitNames(order: ResponseOrder, excludedNames: readonly string[]): ResponseOrder {
   if (excludedNames.length === 0) return order;
-  const isExcluded = new Set(excludedNames);
-  const omitExcluded = (names: readonly string[]): readonly string[] => names.filter((name) => !isExcluded.has(name));
+  const excludedSet = new Set(excludedNames);
+  const omitExcluded = (names: readonly string[]): readonly string[] => names.filter((name) => !excludedSet.has(name));
   return {
     ...order,
     requested: omitExcluded(order.requested),

@@ -13,13 +13,13 @@ export interface DepartedResources {
   readonly assignments: ResourceMap;
 }
 
-interface Departed extends DepartedResources {
+interface DepartedAssignments extends DepartedResources {
   readonly expiresAt: number;
 }
 
 export class DepartedClusters {
   readonly #retentionMs: number;
-  readonly #clients = new Map<string, Departed>();
+  readonly #clients = new Map<string, DepartedAssignments>();
 
   constructor(retentionMs: number) {
     this.#retentionMs = retentionMs;

@@ -15,15 +15,15 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 export interface RoutedStream {
   readonly references: ResourceReferences;
-  sentOf(typeUrl: string): SentResources;
+  sentResourcesOf(typeUrl: string): SentResources;
   watchOf(typeUrl: string): Watch | undefined;
   generatedSet(typeUrl: string): ResourceSet | undefined;
   /** Prepares {@link ResourceReferences} in steps. */
-  generating(typeUrl: string): Steps<void>;
+  generateInSteps(typeUrl: string): Steps<void>;
 }
 
 /** Cached by listener map. */
-const fetchedBy = memoizeByObject((references: ResourceReferences) =>
+const fetchingClustersOf = memoizeByObject((references: ResourceReferences) =>
   memoizeByObject(
     (listeners: ResourceMap): ReadonlySet<string> =>
       new Set([...listeners.values()].flatMap((listener) => [...references.routeConfigurationsOf(listener)])),
@@ -32,7 +32,7 @@ const fetchedBy = memoizeByObject((references: ResourceReferences) =>
 
 export function* readingRoutes(stream: RoutedStream, order: ResponseOrder, set: ResourceSet): Steps<void> {
   if (candidates(stream, order, set).length === 0) return;
-  yield* stream.generating(listenerType);
+  yield* stream.generateInSteps(listenerType);
   for (const listener of stream.generatedSet(listenerType)?.resources.values() ?? []) {
     stream.references.routeConfigurationsOf(listener);
     yield;
@@ -61,9 +61,9 @@ export class DepartedConfigurations {
    * @param isReturning whether the client has configurations of a previous stream
    * @returns `undefined` if nothing remains
    */
-  prepareWithout(order: ResponseOrder, set: ResourceSet, isReturning: boolean): PreparedResponse | undefined {
+  prepareWithoutDeparted(order: ResponseOrder, set: ResourceSet, isReturning: boolean): PreparedResponse | undefined {
     const { typeUrl } = order;
-    const sentResources = this.#stream.sentOf(typeUrl);
+    const sentResources = this.#stream.sentResourcesOf(typeUrl);
     const departedNames =
       typeUrl === routeType ? departedRoutes(this.#stream, order, set) : missingExtensions(order, set);
     // A returning client keeps configurations of a previous stream until it requests them again.
@@ -73,7 +73,7 @@ export class DepartedConfigurations {
       (name) =>
         isReturning || sentResources.has(name) || retainedNames.has(name) || this.#isFromFormerListener(typeUrl, name),
     );
-    this.#keepNames(typeUrl, names);
+    this.#retainNames(typeUrl, names);
     return names.length === 0 ? { order, set } : withClientVersions(order, set, new Set(names), sentResources);
   }
 
@@ -83,11 +83,11 @@ export class DepartedConfigurations {
    */
   #isFromFormerListener(typeUrl: string, name: string): boolean {
     if (typeUrl !== routeType) return false;
-    const { resources } = this.#stream.sentOf(listenerType);
-    return fetchedBy(this.#stream.references)(resources).has(name) || this.#drainingFetches(name);
+    const { resources } = this.#stream.sentResourcesOf(listenerType);
+    return fetchingClustersOf(this.#stream.references)(resources).has(name) || this.#drainingFetches(name);
   }
 
-  #keepNames(typeUrl: string, names: readonly string[]): void {
+  #retainNames(typeUrl: string, names: readonly string[]): void {
     if (names.length > 0) {
       this.#retainedNames ??= new Map();
       this.#retainedNames.set(typeUrl, names);
@@ -100,7 +100,7 @@ function departedRoutes(stream: RoutedStream, order: ResponseOrder, set: Resourc
   const names = candidates(stream, order, set);
   const listeners = names.length === 0 ? undefined : stream.generatedSet(listenerType)?.resources;
   if (listeners === undefined) return [];
-  const fetchedNames = fetchedBy(stream.references)(listeners);
+  const fetchedNames = fetchingClustersOf(stream.references)(listeners);
   return names.filter((name) => !fetchedNames.has(name));
 }
 
@@ -112,6 +112,6 @@ function missingExtensions({ typeUrl, names }: ResponseOrder, { resources }: Res
 /** Configurations without hosts of which the client has another version. */
 function candidates(stream: RoutedStream, { typeUrl }: ResponseOrder, { resources }: ResourceSet): readonly string[] {
   if (typeUrl !== routeType) return [];
-  const { changedNames } = stream.sentOf(typeUrl).differenceTo(resources);
+  const { changedNames } = stream.sentResourcesOf(typeUrl).computeDifference(resources);
   return changedNames.filter((name) => !stream.references.hasHosts(resources.get(name)!));
 }

@@ -9,7 +9,7 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 export interface DrainingStream {
   readonly references: ResourceReferences;
   readonly removal: RemovalTimes;
-  sentOf(typeUrl: string): SentResources;
+  sentResourcesOf(typeUrl: string): SentResources;
   now(): number;
 }
 
@@ -59,7 +59,7 @@ export class DrainingListeners {
   /** Called before a listener, route or extension response is built. */
   recordReplacement(typeUrl: string, next: ResourceMap): void {
     if (typeUrl === extensionType) return;
-    const { resources: previous } = this.#stream.sentOf(typeUrl);
+    const { resources: previous } = this.#stream.sentResourcesOf(typeUrl);
     if (previous.size === 0 || previous === next) return;
     // A draining listener keeps the last version of a removed route configuration.
     const names = typeUrl === listenerType ? replacedNames(previous, next) : differenceOf(previous, next).removedNames;

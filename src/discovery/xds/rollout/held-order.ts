@@ -31,8 +31,8 @@ function isNothingToSend(
   if (requestedNames.length > 0) return false;
   // A SotW response without listeners would remove those of the client.
   if (all) return resources.size === 0 && (names === '*' || names.length === 0);
-  const { changedNames, removedNames } = sentResources.differenceTo(resources);
-  return changedNames.length === 0 && removedNames.length === 0 && !sentResources.hasForgotten;
+  const { changedNames, removedNames } = sentResources.computeDifference(resources);
+  return changedNames.length === 0 && removedNames.length === 0 && !sentResources.hasForgottenNames;
 }
 
 /** `undefined` if nothing remains to send. */

@@ -17,9 +17,9 @@ import type { RolloutRecord } from './rollout-record.ts';
 export interface HoldingStream {
   readonly references: ResourceReferences;
   readonly rules: RolloutRules;
-  sentOf(typeUrl: string): SentResources;
+  sentResourcesOf(typeUrl: string): SentResources;
   sharedNames(names: readonly string[]): readonly string[];
-  takeRolloutEvent(event: RolloutEvent): void;
+  onRolloutEvent(event: RolloutEvent): void;
 }
 
 /** The newest set whose clusters were all sent. */
@@ -51,8 +51,8 @@ export class HeldResources {
     });
   }
 
-  skip(order: ResponseOrder): void {
-    this.#holdResources(order, [], noNames, new Set());
+  skipHeld(order: ResponseOrder): void {
+    this.#recordHeldResources(order, [], noNames, new Set());
     if (!this.#record.current.held.some(({ typeUrl }) => typeUrl === order.typeUrl)) this.drop(order.typeUrl);
   }
 
@@ -61,58 +61,62 @@ export class HeldResources {
   }
 
   /**
-   * @param unsent configured clusters that were not sent
+   * @param unsentNames configured clusters that were not sent
    * @returns `undefined` if everything is delayed
    */
-  prepare(originalOrder: ResponseOrder, set: ResourceSet, unsent: readonly string[]): PreparedResponse | undefined {
+  prepare(
+    originalOrder: ResponseOrder,
+    set: ResourceSet,
+    unsentNames: readonly string[],
+  ): PreparedResponse | undefined {
     const { typeUrl } = originalOrder;
     const candidates = this.#candidates?.get(typeUrl);
-    const blocking = new Set([...unusableClusters(this.#record.current), ...unsent]);
-    if (blocking.size === 0 && candidates === undefined) return { order: originalOrder, set };
+    const blockingClusters = new Set([...unusableClusters(this.#record.current), ...unsentNames]);
+    if (blockingClusters.size === 0 && candidates === undefined) return { order: originalOrder, set };
     const order = this.#withHeldNames(originalOrder);
-    const sentResources = this.#stream.sentOf(typeUrl);
-    const changedNames = outdatedNames(order, sentResources.differenceTo(set.resources).changedNames, set);
+    const sentResources = this.#stream.sentResourcesOf(typeUrl);
+    const changedNames = outdatedNames(order, sentResources.computeDifference(set.resources).changedNames, set);
     const heldResources = changedNames.flatMap((name): HeldResource[] => {
-      const clusters = this.#blockingNamesOf(set.resources.get(name)!, blocking);
+      const clusters = this.#blockingNamesOf(set.resources.get(name)!, blockingClusters);
       return clusters.length === 0 ? [] : [{ typeUrl, name, clusters }];
     });
-    const isUnsent = new Set(unsent);
-    const awaitsUnsent = heldResources.some(({ clusters }) => clusters.some((name) => isUnsent.has(name)));
+    const unsentSet = new Set(unsentNames);
+    const isAwaitingUnsent = heldResources.some(({ clusters }) => clusters.some((name) => unsentSet.has(name)));
     // An older candidate whose clusters were sent takes precedence over a newer one whose clusters were not.
-    if (awaitsUnsent && candidates !== undefined) {
+    if (isAwaitingUnsent && candidates !== undefined) {
       this.#setCandidates(typeUrl, { set: candidates.set, isOutdated: true });
       const newHeldNames = new Set(heldResources.map(({ name }) => name));
-      const olderNames = new Set(this.#heldNames(typeUrl).filter((name) => newHeldNames.has(name)));
-      const newer = heldResources.filter(({ name }) => !olderNames.has(name));
-      this.#holdResources(order, newer, unsent, olderNames);
+      const olderNames = new Set(this.#heldNamesOf(typeUrl).filter((name) => newHeldNames.has(name)));
+      const newerResources = heldResources.filter(({ name }) => !olderNames.has(name));
+      this.#recordHeldResources(order, newerResources, unsentNames, olderNames);
       return withClientVersions(order, set, new Set(heldResources.map(({ name }) => name)), sentResources);
     }
     this.#setCandidates(typeUrl, heldResources.length === 0 ? undefined : { set, isOutdated: false });
-    this.#holdResources(order, heldResources, unsent, new Set());
+    this.#recordHeldResources(order, heldResources, unsentNames, new Set());
     if (heldResources.length === 0) return { order, set };
     return withClientVersions(order, set, new Set(heldResources.map(({ name }) => name)), sentResources);
   }
 
-  #heldNames(typeUrl: string): readonly string[] {
+  #heldNamesOf(typeUrl: string): readonly string[] {
     return this.#record.current.held.filter((heldResource) => heldResource.typeUrl === typeUrl).map(({ name }) => name);
   }
 
   /** Adds the delayed names, because all must come from one set. */
   #withHeldNames(order: ResponseOrder): ResponseOrder {
     if (order.all || order.changed) return order;
-    const requestedNames = new Set([...order.requested, ...this.#heldNames(order.typeUrl)]);
+    const requestedNames = new Set([...order.requested, ...this.#heldNamesOf(order.typeUrl)]);
     return requestedNames.size === order.requested.length ? order : { ...order, requested: [...requestedNames] };
   }
 
-  #blockingNamesOf(resource: EncodedResource, blocking: ReadonlySet<string>): readonly string[] {
-    const blockingNames = this.#stream.references.namesAmong(resource, blocking);
-    return blocking.has(anyCluster) ? [anyCluster, ...blockingNames] : blockingNames;
+  #blockingNamesOf(resource: EncodedResource, blockingClusters: ReadonlySet<string>): readonly string[] {
+    const blockingNames = this.#stream.references.referencedNamesAmong(resource, blockingClusters);
+    return blockingClusters.has(anyCluster) ? [anyCluster, ...blockingNames] : blockingNames;
   }
 
-  #holdResources(
+  #recordHeldResources(
     order: ResponseOrder,
     heldResources: readonly HeldResource[],
-    unsent: readonly string[],
+    unsentNames: readonly string[],
     retainedNames: ReadonlySet<string>,
   ): void {
     const isPartial = !order.all && !order.changed;
@@ -124,7 +128,7 @@ export class HeldResources {
         ({ typeUrl, name }) =>
           typeUrl === order.typeUrl && !retainedNames.has(name) && (!isPartial || requestedNames.has(name)),
         heldResources,
-        unsent.filter((name) => awaitedClusters.has(name)),
+        unsentNames.filter((name) => awaitedClusters.has(name)),
       ),
       order.typeUrl,
     );
@@ -134,18 +138,18 @@ export class HeldResources {
   release(order: ResponseOrder): PreparedResponse | undefined {
     const { typeUrl } = order;
     const candidates = this.#candidates?.get(typeUrl);
-    const ready = new Set(readyResources(this.#record.current, typeUrl));
-    if (candidates === undefined || ready.size === 0) return undefined;
-    const sentResources = this.#stream.sentOf(typeUrl);
+    const readyNames = new Set(readyResources(this.#record.current, typeUrl));
+    if (candidates === undefined || readyNames.size === 0) return undefined;
+    const sentResources = this.#stream.sentResourcesOf(typeUrl);
     const { set } = candidates;
     const subscribedNames = order.names === '*' ? undefined : new Set(order.names);
     const requestedNames = this.#stream.sharedNames(
-      [...ready].filter((name) => set.resources.has(name) && (subscribedNames?.has(name) ?? true)),
+      [...readyNames].filter((name) => set.resources.has(name) && (subscribedNames?.has(name) ?? true)),
     );
     this.#record.update(
       this.#stream.rules.withHeld(
         this.#record.current,
-        (heldResource) => heldResource.typeUrl === typeUrl && ready.has(heldResource.name),
+        (heldResource) => heldResource.typeUrl === typeUrl && readyNames.has(heldResource.name),
         [],
         noNames,
       ),
@@ -154,11 +158,11 @@ export class HeldResources {
     if (!this.#record.current.held.some((heldResource) => heldResource.typeUrl === typeUrl))
       this.#setCandidates(typeUrl, undefined);
     if (candidates.isOutdated)
-      this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
+      this.#stream.onRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
     if (requestedNames.length === 0) return undefined;
-    const { changedNames, removedNames } = sentResources.differenceTo(set.resources);
-    const isAll = removedNames.length === 0 && changedNames.every((name) => ready.has(name));
-    const resources = isAll
+    const { changedNames, removedNames } = sentResources.computeDifference(set.resources);
+    const isFullRelease = removedNames.length === 0 && changedNames.every((name) => readyNames.has(name));
+    const resources = isFullRelease
       ? set.resources
       : LayeredResources.sharedLayerOver(
           sentResources.resources,

@@ -14,8 +14,8 @@ import type {
 import { isRemovalPending } from '../../../../machines/discovery/xds/cluster-removal.ts';
 import {
   awaitedClusters,
+  hasWaitingResources,
   isLimitRunning,
-  isWaiting,
   limitedClusters,
   newRollout,
   type Rollout,
@@ -49,18 +49,20 @@ export class RolloutReports {
   report(previous: Rollout, current: () => Rollout): void {
     this.#count(previous, current());
     for (const report of retainedBetween(previous, current())) this.#stream.onReport(report);
-    const isStillWaiting = isWaiting(current());
+    const isStillWaiting = hasWaitingResources(current());
     if (isStillWaiting !== this.#isWaiting) {
       this.#isWaiting = isStillWaiting;
       this.#stream.observer.clustersAwaited?.(isStillWaiting);
     }
-    const isAwaited = isLimitRunning(current());
-    if (isAwaited !== this.#isAwaited) {
-      this.#isAwaited = isAwaited;
+    const isLimitAwaited = isLimitRunning(current());
+    if (isLimitAwaited !== this.#isAwaited) {
+      this.#isAwaited = isLimitAwaited;
       const { held } = current();
       const typeUrls = [...new Set(held.map(({ typeUrl }) => typeUrl))];
       const clusters = limitedClusters(current());
-      this.#stream.onReport(isAwaited ? { type: 'clusters.pending', clusters, typeUrls } : { type: 'clusters.usable' });
+      this.#stream.onReport(
+        isLimitAwaited ? { type: 'clusters.pending', clusters, typeUrls } : { type: 'clusters.usable' },
+      );
     }
     const pending = isRemovalPending(current());
     if (pending !== this.#isPending) {
@@ -70,8 +72,8 @@ export class RolloutReports {
     }
   }
 
-  end(last: Rollout): void {
-    this.#count(last, newRollout);
+  end(finalRollout: Rollout): void {
+    this.#count(finalRollout, newRollout);
     if (this.#isWaiting) this.#stream.observer.clustersAwaited?.(false);
     this.#isWaiting = false;
   }
@@ -100,11 +102,18 @@ function* retainedBetween(previous: Rollout, { retained }: Rollout): Generator<C
   if (previous.retained === retained || retained.length === 0) return;
   const previousStates = new Map(previous.retained.map(({ name, state }) => [name, state]));
   for (const state of retainedStates) {
-    const entered = retained.filter((cluster) => cluster.state === state && previousStates.get(cluster.name) !== state);
-    if (entered.length === 0) continue;
-    const clusters = entered.map(({ name }) => name);
-    const unacknowledged = [...new Set(entered.flatMap((cluster) => cluster.unacknowledged))];
-    yield { type: 'clusters.retained', state, clusters, ...(unacknowledged.length > 0 && { unacknowledged }) };
+    const enteredClusters = retained.filter(
+      (cluster) => cluster.state === state && previousStates.get(cluster.name) !== state,
+    );
+    if (enteredClusters.length === 0) continue;
+    const clusters = enteredClusters.map(({ name }) => name);
+    const unacknowledgedTypes = [...new Set(enteredClusters.flatMap((cluster) => cluster.unacknowledged))];
+    yield {
+      type: 'clusters.retained',
+      state,
+      clusters,
+      ...(unacknowledgedTypes.length > 0 && { unacknowledged: unacknowledgedTypes }),
+    };
   }
 }
 
@@ -115,7 +124,8 @@ export function* eventsOf(previous: Rollout, next: Rollout, current: string | un
     if (names.length > readyResources(previous, typeUrl).length) {
       yield { type: 'resources.ready', typeUrl, names, changed: false };
     }
-    const awaits = awaitedClusters(next, typeUrl);
-    if (awaits.length !== awaitedClusters(previous, typeUrl).length) yield { type: 'awaited.changed', typeUrl, awaits };
+    const awaitedNames = awaitedClusters(next, typeUrl);
+    if (awaitedNames.length !== awaitedClusters(previous, typeUrl).length)
+      yield { type: 'awaited.changed', typeUrl, awaits: awaitedNames };
   }
 }

@@ -28,7 +28,7 @@ it('RolloutGate reads the new clusters of a response in small steps, once for al
       limitMs: 5_000,
       references: {
         names: () => false,
-        namesAmong: () => [],
+        referencedNamesAmong: () => [],
         fetchesEndpoints: () => true,
         isEmptyAssignment: () => false,
         secretsOf: () => new Set(),
@@ -42,16 +42,16 @@ it('RolloutGate reads the new clusters of a response in small steps, once for al
       },
       removal: { delayMs: 1_000, drainMs: 1_000 },
       rules: rolloutRules,
-      sentOf: () => sent,
+      sentResourcesOf: () => sent,
       watchOf: () => undefined,
       departedResources: () => undefined,
       now: () => 0,
       generatedSet: () => undefined,
-      *generating() {},
+      *generateInSteps() {},
       onReport: () => {},
       observer: {},
       sharedNames: (names: readonly string[]) => names,
-      takeRolloutEvent: () => {},
+      onRolloutEvent: () => {},
     });
   const order: ResponseOrder = {
     typeUrl: clusterType,

@@ -35,10 +35,10 @@ import { type RecordedStream, RolloutRecord } from './rollout-record.ts';
 import { clusterWaits, heldWaitsOf, type RolloutWait, retentionWaitsOf } from './rollout-waits.ts';
 import {
   buildClustersSent,
+  nextSuspectsFor,
   readingClusters,
   readingNames,
   stepsOfFetch,
-  suspectsFor,
   updatesThatFetch,
   type WarmingStream,
   withFetchLimits,
@@ -123,9 +123,9 @@ export class RolloutGate {
     const { typeUrl, has, requested: requestedNames } = order;
     const dropsRemoved =
       typeUrl === endpointType && requestedNames.length > 0 && this.#record.current.newClusters.length > 0;
-    if (dropsRemoved || this.#mayPrecedeClusters(order, version)) yield* this.#stream.generating(clusterType);
+    if (dropsRemoved || this.#mayPrecedeClusters(order, version)) yield* this.#stream.generateInSteps(clusterType);
     if (this.#subscription !== 'by name') yield* readingRoutes(this.#stream, order, set);
-    const { changedNames } = this.#stream.sentOf(typeUrl).differenceTo(resources);
+    const { changedNames } = this.#stream.sentResourcesOf(typeUrl).computeDifference(resources);
     const { references } = this.#stream;
     const hasClusterList = this.#clustersVersion !== '' || has !== undefined;
     if (typeUrl === clusterType) {
@@ -144,7 +144,7 @@ export class RolloutGate {
   /** `undefined` if everything waits. */
   prepare(order: ResponseOrder, set: ResourceSet): PreparedResponse | undefined {
     const { typeUrl } = order;
-    if (typeUrl === clusterType) return this.#clusters(order, set);
+    if (typeUrl === clusterType) return this.#prepareClusters(order, set);
     if (typeUrl === endpointType) return this.#prepareEndpoints(order, set);
     if (!isGated(typeUrl) || this.#subscription === 'by name' || this.#stream.isHalfClosed) return { order, set };
     if (isReturning(order)) this.#retention.onReturning();
@@ -181,7 +181,7 @@ export class RolloutGate {
   #onClustersAcknowledged(request: AdsRequest, watch: Watch | undefined): void {
     const { rules } = this.#stream;
     const { current } = this.#record;
-    const sentNames = this.#stream.sentOf(clusterType).resources.keys();
+    const sentNames = this.#stream.sentResourcesOf(clusterType).resources.keys();
     const nextRollout = rules.withUnknownRejected(current, request, watch, sentNames);
     const droppedResources =
       nextRollout === current
@@ -212,37 +212,37 @@ export class RolloutGate {
     if (this.#blockedSteps > 0 && this.#blockedSteps <= stepsOfLimit) return;
     const previous = this.#record.current;
     const clusters = expiringClusters(previous);
-    const sentResources = this.#stream.sentOf(clusterType);
+    const sentResources = this.#stream.sentResourcesOf(clusterType);
     const { rules, takesUnrequested } = this.#stream;
     const versionOf = (name: string): string | undefined => sentResources.get(name)?.version;
     const isRequested = this.#subscription !== 'none';
     const step = rules.afterLimitStep(previous, versionOf);
     const next = isRequested || takesUnrequested ? step : rules.withSuspects(step, noNames, versionOf);
     if (clusters.length > 0) this.#stream.onReport({ type: 'clusters.abandoned', clusters });
-    const unrequested: RolloutEvent = { type: 'clusters.unrequested', typeUrl: clusterType };
-    this.#record.update(next, undefined, isSearching(next) && !isRequested ? unrequested : undefined);
+    const unrequestedEvent: RolloutEvent = { type: 'clusters.unrequested', typeUrl: clusterType };
+    this.#record.update(next, undefined, isSearching(next) && !isRequested ? unrequestedEvent : undefined);
     // The client may never acknowledge the response with these clusters.
-    if (clusters.length > 0) this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
+    if (clusters.length > 0) this.#stream.onRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
     if (isRequested && (next.givenUp !== previous.givenUp || isSearching(next))) {
-      this.#stream.takeRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
+      this.#stream.onRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
     }
   }
 
   expireRemovals(): void {
     this.#record.update(this.#stream.rules.afterRemovalStep(this.#record.current));
     if (!areRemovalsDue(this.#record.current)) return;
-    this.#stream.takeRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
+    this.#stream.onRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
   }
 
   /** Prepares clusters. New clusters are sent before others are removed, so clusters in use stay in the response. */
-  #clusters(order: ResponseOrder, set: ResourceSet): PreparedResponse {
+  #prepareClusters(order: ResponseOrder, set: ResourceSet): PreparedResponse {
     this.#onSubscription(order.names);
     if (this.#subscription !== 'all') return { order, set };
-    const returned = this.#retention.recordReturned(set);
-    if (returned.length > 0) this.#removeUnsent(returned);
+    const returnedNames = this.#retention.recordReturned(set);
+    if (returnedNames.length > 0) this.#removeUnsent(returnedNames);
     const retainedResponse = this.#retention.clusters(
       this.#record.current,
-      this.#withBrought(order, set),
+      this.#withPreviousStreamClusters(order, set),
       set,
       (cluster) => this.#heldResources.names(cluster),
     );
@@ -253,12 +253,12 @@ export class RolloutGate {
     const versionOf = (name: string): string | undefined => set.resources.get(name)?.version;
     this.#record.update(this.#stream.rules.withConfiguration(retainedResponse.rollout, versionOf));
     // A new version may correct the reason why these clusters were unusable.
-    const reconfigured = namesGivenUpBetween(this.#record.current, retainedResponse.rollout).filter((name) =>
+    const reconfiguredNames = namesGivenUpBetween(this.#record.current, retainedResponse.rollout).filter((name) =>
       set.resources.has(name),
     );
-    if (isSearching(this.#record.current)) this.#giveUpSuspects(order, set.resources, versionOf);
+    if (isSearching(this.#record.current)) this.#abandonSuspects(order, set.resources, versionOf);
     const { references } = this.#stream;
-    const { resources: previous } = this.#stream.sentOf(clusterType);
+    const { resources: previous } = this.#stream.sentResourcesOf(clusterType);
     const next =
       this.#record.current.givenUp.length === 0
         ? retainedResponse.set
@@ -266,7 +266,7 @@ export class RolloutGate {
     this.#updatedNames =
       this.#clustersVersion === ''
         ? noNames
-        : [...updatesThatFetch(references)(previous, next.resources), ...reconfigured];
+        : [...updatesThatFetch(references)(previous, next.resources), ...reconfiguredNames];
     return { order: retainedResponse.order, set: next };
   }
 
@@ -281,7 +281,7 @@ export class RolloutGate {
   }
 
   /** Adds the clusters of a delta client, which are unknown until it requests clusters. It has requested the endpoints of those that use EDS. */
-  #withBrought(order: ResponseOrder, { resources }: ResourceSet): ResponseOrder {
+  #withPreviousStreamClusters(order: ResponseOrder, { resources }: ResourceSet): ResponseOrder {
     if (!this.#stream.isDelta || this.#stream.watchOf(clusterType)?.unrequested !== true || !order.all) return order;
     const names = this.#stream.watchOf(endpointType)?.names ?? noNames;
     return { ...order, requested: names.filter((name) => !resources.has(name)) };
@@ -292,12 +292,14 @@ export class RolloutGate {
     return isSearching(this.#record.current) && (!all || this.#stream.watchOf(clusterType)?.unrequested === true);
   }
 
-  #giveUpSuspects(order: ResponseOrder, clusters: ResourceMap, versionOf: VersionOf): void {
-    const next = this.#isSearchingFor(order) ? suspectsFor(this.#stream, this.#record.current, clusters) : undefined;
-    const suspects = next?.names ?? noNames;
+  #abandonSuspects(order: ResponseOrder, clusters: ResourceMap, versionOf: VersionOf): void {
+    const next = this.#isSearchingFor(order)
+      ? nextSuspectsFor(this.#stream, this.#record.current, clusters)
+      : undefined;
+    const suspectNames = next?.names ?? noNames;
     this.#searchSteps = next?.areCertain === true ? stepsOfFetch(this.#stream.limitMs) : 0;
-    if (suspects.length > 0) this.#stream.onReport({ type: 'clusters.abandoned', clusters: suspects });
-    this.#record.update(this.#stream.rules.withSuspects(this.#record.current, suspects, versionOf));
+    if (suspectNames.length > 0) this.#stream.onReport({ type: 'clusters.abandoned', clusters: suspectNames });
+    this.#record.update(this.#stream.rules.withSuspects(this.#record.current, suspectNames, versionOf));
   }
 
   #prepareEndpoints(order: ResponseOrder, set: ResourceSet): PreparedResponse {
@@ -308,33 +310,36 @@ export class RolloutGate {
       if (configuredClusters === undefined) return { order, set };
       return this.#retention.endpointsOfLastStream(order, set, (name) => configuredClusters.has(name));
     }
-    const unused = this.#record.current.newClusters.filter(({ state }) => state === 'sent').map(({ name }) => name);
-    if (order.requested.length > 0 && unused.length > 0) this.#dropRemoved(order.requested);
+    const unusedNames = this.#record.current.newClusters
+      .filter(({ state }) => state === 'sent')
+      .map(({ name }) => name);
+    if (order.requested.length > 0 && unusedNames.length > 0) this.#markRemovedUsable(order.requested);
     const getConfigured = (): ResourceMap | undefined => this.#stream.generatedSet(clusterType)?.resources;
-    const outdated = this.#retention.outdatedForms(order, set.resources, getConfigured);
+    const outdatedNames = this.#retention.findOutdatedForms(order, set.resources, getConfigured);
     // Without these endpoints the client does not acknowledge the version that needs them, so the next version must not wait for an ACK.
-    if (outdated.length > 0) this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
+    if (outdatedNames.length > 0)
+      this.#stream.onRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
     return this.#retention.endpoints(this.#record.current, order, set, {
       configuredClusters: getConfigured,
-      outdatedNames: outdated,
-      unusedNames: unused,
+      outdatedNames: outdatedNames,
+      unusedNames: unusedNames,
     });
   }
 
   /** Marks removed clusters as usable: the endpoints of a sent cluster that was removed later are unknown. */
-  #dropRemoved(requestedNames: readonly string[]): void {
+  #markRemovedUsable(requestedNames: readonly string[]): void {
     const configuredClusters = this.#stream.generatedSet(clusterType)?.resources;
     if (configuredClusters === undefined) return;
     const { rules } = this.#stream;
     const { current } = this.#record;
-    const isRequested = new Set(requestedNames);
+    const requestedSet = new Set(requestedNames);
     const names = current.newClusters
       .filter(
         ({ state, name, assignment }) =>
-          state === 'sent' && isRequested.has(assignment) && !configuredClusters.has(name),
+          state === 'sent' && requestedSet.has(assignment) && !configuredClusters.has(name),
       )
       .map(({ name }) => name);
-    const sentResources = this.#stream.sentOf(clusterType);
+    const sentResources = this.#stream.sentResourcesOf(clusterType);
     const next = names.length === 0 ? current : rules.withClustersRemoved(current, names);
     const isAnyRemoved = requestedNames.some((name) => sentResources.has(name) && !configuredClusters.has(name));
     const finalRollout = isAnyRemoved ? rules.withUnknownRemoved(next) : next;
@@ -350,7 +355,7 @@ export class RolloutGate {
       previous.filter((heldResource) => !held.includes(heldResource)).map((heldResource) => heldResource.typeUrl),
     )) {
       if (!held.some((heldResource) => heldResource.typeUrl === typeUrl)) this.#heldResources.drop(typeUrl);
-      this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
+      this.#stream.onRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
     }
   }
 
@@ -393,20 +398,20 @@ export class RolloutGate {
 
   #recordAssignmentsSent({ changedNames }: ResponseSelection): void {
     if (this.#record.current.newClusters.length === 0) return;
-    const sentResources = this.#stream.sentOf(endpointType);
-    const contained = changedNames === 'all' ? undefined : new Set(changedNames);
+    const sentResources = this.#stream.sentResourcesOf(endpointType);
+    const containedNames = changedNames === 'all' ? undefined : new Set(changedNames);
     this.#record.update(
       this.#stream.rules.withAssignmentsSent(
         this.#record.current,
-        (name) => contained?.has(name) ?? sentResources.has(name),
+        (name) => containedNames?.has(name) ?? sentResources.has(name),
       ),
     );
   }
 
   #prepareDeparted(order: ResponseOrder, set: ResourceSet): PreparedResponse | undefined {
-    const remainingOrder = this.#departedConfigurations.prepareWithout(order, set, isReturning(order));
+    const remainingOrder = this.#departedConfigurations.prepareWithoutDeparted(order, set, isReturning(order));
     if (remainingOrder === undefined) {
-      this.#heldResources.skip(order);
+      this.#heldResources.skipHeld(order);
       return undefined;
     }
     return this.#heldResources.prepare(
@@ -422,7 +427,7 @@ export class RolloutGate {
     const clusters = this.#stream.generatedSet(clusterType);
     return clusters === undefined
       ? noNames
-      : this.#stream.sentOf(clusterType).differenceTo(clusters.resources).addedNames;
+      : this.#stream.sentResourcesOf(clusterType).computeDifference(clusters.resources).addedNames;
   }
 
   #mayPrecedeClusters({ typeUrl, all, requested: requestedNames }: ResponseOrder, version: string): boolean {

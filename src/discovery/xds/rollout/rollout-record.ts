@@ -2,7 +2,7 @@ import { isIdle, newRollout, type Rollout } from '../../../../machines/discovery
 import { eventsOf, type ReportedStream, type RolloutEvent, RolloutReports } from './rollout-events.ts';
 
 export interface RecordedStream extends ReportedStream {
-  takeRolloutEvent(event: RolloutEvent): void;
+  onRolloutEvent(event: RolloutEvent): void;
 }
 
 export class RolloutRecord {
@@ -23,16 +23,16 @@ export class RolloutRecord {
    * A report may cause further updates.
    *
    * @param currentType type of the order being processed, whose outcome reports what it waits for
-   * @param first event that precedes the others
+   * @param firstEvent event that precedes the others
    */
-  update(next: Rollout, currentType?: string, first?: RolloutEvent): void {
+  update(next: Rollout, currentType?: string, firstEvent?: RolloutEvent): void {
     const previous = this.#current;
     if (next === previous) return;
     this.#current = isIdle(next) ? newRollout : next;
     this.#reports.report(previous, () => this.#current);
-    if (first !== undefined) this.#stream.takeRolloutEvent(first);
+    if (firstEvent !== undefined) this.#stream.onRolloutEvent(firstEvent);
     if (previous.held === this.#current.held) return;
-    for (const event of [...eventsOf(previous, this.#current, currentType)]) this.#stream.takeRolloutEvent(event);
+    for (const event of [...eventsOf(previous, this.#current, currentType)]) this.#stream.onRolloutEvent(event);
   }
 
   end(): void {

@@ -3,7 +3,7 @@ import { stepsToJoin } from '../../../../machines/discovery/xds/cluster-removal.
 import type { NewCluster, RetainedCluster, Rollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import { fetchLimitOf } from './warming-clusters.ts';
 
-export interface HeldWait {
+export interface HeldResourceWait {
   readonly kind: 'held';
   readonly name: string;
   /** `*` means all clusters. If empty, the resource is sent next. */
@@ -18,7 +18,7 @@ export interface WarmingWait {
   readonly needs: NewCluster['needs'];
 }
 
-export interface KeptWait {
+export interface RetentionWait {
   readonly kind: 'kept';
   readonly name: string;
   readonly state: RetainedCluster['state'];
@@ -39,21 +39,21 @@ export interface KeptConfigurationWait {
   readonly state: 'subscribed';
 }
 
-export interface GivenUpWait {
+export interface AbandonedWait {
   readonly kind: 'given up';
   readonly name: string;
   readonly fetchMs: number;
 }
 
-export type RolloutWait = HeldWait | WarmingWait | KeptWait | KeptConfigurationWait | GivenUpWait;
+export type RolloutWait = HeldResourceWait | WarmingWait | RetentionWait | KeptConfigurationWait | AbandonedWait;
 
 /** The resource that names a kept cluster: sent, delayed, or listeners and routes of a `previous stream` after a reconnect. */
 export type NamingResource = { readonly typeUrl: string; readonly name: string } | 'held resource' | 'previous stream';
 
-export function heldWaitsOf({ held }: Rollout, requestedType: string): readonly HeldWait[] {
+export function heldWaitsOf({ held }: Rollout, requestedType: string): readonly HeldResourceWait[] {
   return held
     .filter(({ typeUrl }) => typeUrl === requestedType)
-    .map(({ name, clusters }): HeldWait => ({ kind: 'held', name, clusters }));
+    .map(({ name, clusters }): HeldResourceWait => ({ kind: 'held', name, clusters }));
 }
 
 export function retentionWaitsOf(names: readonly string[]): readonly KeptConfigurationWait[] {
@@ -71,7 +71,7 @@ export function clusterWaits(
       .map(({ name, state, needs }): WarmingWait => ({ kind: 'warming', name, state, needs })),
     ...retained.map((cluster) => retentionWait(cluster, waitContext)),
     ...givenUp.map(
-      ({ name, isNew }): GivenUpWait => ({ kind: 'given up', name, fetchMs: fetchLimitOf({ isNew }).fetchMs }),
+      ({ name, isNew }): AbandonedWait => ({ kind: 'given up', name, fetchMs: fetchLimitOf({ isNew }).fetchMs }),
     ),
   ];
 }
@@ -79,10 +79,10 @@ export function clusterWaits(
 function retentionWait(
   { name, state, unacknowledged, stepsLeft, drains }: RetainedCluster,
   waitContext: Parameters<typeof clusterWaits>[1],
-): KeptWait {
+): RetentionWait {
   const namedBy = state === 'named' ? waitContext.naming(name) : undefined;
   const steps = state === 'lingering' ? stepsLeft + stepsToJoin : stepsLeft;
-  const isTimed = state === 'lingering' || state === 'removable';
-  const maxMs = isTimed ? steps * waitContext.removalDelayMs : undefined;
+  const hasDeadline = state === 'lingering' || state === 'removable';
+  const maxMs = hasDeadline ? steps * waitContext.removalDelayMs : undefined;
   return { kind: 'kept', name, state, ...(namedBy && { namedBy }), unacknowledged, drains: drains === true, maxMs };
 }

@@ -41,7 +41,7 @@ export function stepsOfFetch(limitMs: number): number {
 
 export interface WarmingStream {
   readonly references: ResourceReferences;
-  sentOf(typeUrl: string): SentResources;
+  sentResourcesOf(typeUrl: string): SentResources;
   watchOf(typeUrl: string): Watch | undefined;
 }
 
@@ -61,28 +61,28 @@ export function buildClustersSent(
   rollout: Rollout,
   { order, selection, nonce, isFirst, updated, searchSteps }: SentResponse,
 ): ClustersSent {
-  const sentResources = stream.sentOf(clusterType);
+  const sentResources = stream.sentResourcesOf(clusterType);
   const isReturning = !isFirst || order.has !== undefined || order.returning !== undefined;
   const isUnrequested = stream.watchOf(clusterType)?.unrequested === true;
   const { addedNames: names } = selection;
   const isResumed = isFirst && order.has !== undefined;
-  const all = isResumed ? resumedClusters(stream, rollout, order, sentResources, names) : updated;
-  const contained = selection.changedNames === 'all' ? undefined : new Set(selection.changedNames);
-  const isContained = (name: string): boolean => contained?.has(name) ?? true;
+  const affectedNames = isResumed ? resumedClusters(stream, rollout, order, sentResources, names) : updated;
+  const containedNames = selection.changedNames === 'all' ? undefined : new Set(selection.changedNames);
+  const isContainedName = (name: string): boolean => containedNames?.has(name) ?? true;
   const limitedNames = new Set(rollout.givenUp.map(({ name }) => name));
   const namesOf = (isMatch: (cluster: NewCluster) => boolean): readonly string[] =>
     rollout.newClusters.filter(isMatch).map(({ name }) => name);
   const changedNames = namesOf(({ name, state }) => state === 'abandoned' && sentResources.has(name));
-  const mayWarm = [...new Set([...all, ...changedNames])];
+  const warmingCandidates = [...new Set([...affectedNames, ...changedNames])];
   return {
     nonce,
     added: isReturning && !isUnrequested ? addedClusters(stream, rollout, order, sentResources, names) : [],
     updated: [
-      ...mayWarm.filter((name) => isContained(name) && !limitedNames.has(name)),
+      ...warmingCandidates.filter((name) => isContainedName(name) && !limitedNames.has(name)),
       ...(isSearching(rollout) ? [anyCluster] : []),
     ],
     searchSteps,
-    sentAgain: resentClusters(stream, rollout, sentResources, names, isContained),
+    sentAgain: resentClusters(stream, rollout, sentResources, names, isContainedName),
     absent: namesOf(
       ({ name, state }) => state === 'unsent' && (name === anyCluster || !isReturning || !sentResources.has(name)),
     ),
@@ -99,7 +99,7 @@ function addedClusters(
   if (order.returning !== undefined) return [{ name: anyCluster, needs: 'acknowledgement', assignment: '' }];
   if (names.length === 0) return [];
   const clientNames = new Set(order.has?.names);
-  return asSent(
+  return markAsSent(
     stream,
     rollout,
     sentResources,
@@ -116,15 +116,15 @@ function resentClusters(
   addedNames: readonly string[],
   isContained: (name: string) => boolean,
 ): SentCluster[] {
-  const isAdded = new Set(addedNames);
+  const addedSet = new Set(addedNames);
   const isUnused = ({ name, state }: NewCluster): boolean =>
-    (state === 'rejected' || state === 'sent') && sentResources.has(name) && !isAdded.has(name) && isContained(name);
+    (state === 'rejected' || state === 'sent') && sentResources.has(name) && !addedSet.has(name) && isContained(name);
   const names = rollout.newClusters.filter(isUnused).map(({ name }) => name);
-  return names.length === 0 ? [] : asSent(stream, rollout, sentResources, addedNames, names);
+  return names.length === 0 ? [] : markAsSent(stream, rollout, sentResources, addedNames, names);
 }
 
 /** @param addedNames names of new clusters in the response */
-function asSent(
+function markAsSent(
   stream: WarmingStream,
   rollout: Rollout,
   sentResources: SentResources,
@@ -136,7 +136,7 @@ function asSent(
   return names.map((name) => {
     const { usableAfter, assignment, secrets } = references.usabilityOf(sentResources.get(name)!);
     // In delta, Envoy does not request endpoints that it already has for another cluster. It waits until they are sent again.
-    if (assignment !== name) stream.sentOf(endpointType).forget([assignment]);
+    if (assignment !== name) stream.sentResourcesOf(endpointType).forgetNames([assignment]);
     if (![...secrets].every(isFetched) || usableAfter === 'warming')
       return { name, assignment, needs: 'acknowledgement' };
     return { name, assignment, needs: usableAfter === 'at once' ? 'nothing' : 'assignment' };
@@ -153,10 +153,10 @@ function resumedClusters(
 ): readonly string[] {
   if (names.length === 0) return [];
   const clientNames = new Set(order.has?.names);
-  const updated = names.filter((name) => clientNames.has(name));
-  if (updated.length === 0) return [];
+  const updatedNames = names.filter((name) => clientNames.has(name));
+  if (updatedNames.length === 0) return [];
   const isFetched = fetchedSecrets(references, rollout, sentResources, names);
-  return updated.filter((name) => ![...references.secretsOf(sentResources.get(name)!)].every(isFetched));
+  return updatedNames.filter((name) => ![...references.secretsOf(sentResources.get(name)!)].every(isFetched));
 }
 
 /** @param names clusters that may not be in use */
@@ -166,10 +166,10 @@ function fetchedSecrets(
   { resources }: SentResources,
   names: readonly string[],
 ): (secret: string) => boolean {
-  const unused = new Set([...names, ...newClusters.map(({ name }) => name)]);
+  const unusedNames = new Set([...names, ...newClusters.map(({ name }) => name)]);
   return memoizeByName((secret) => {
     for (const cluster of resources.values()) {
-      if (!unused.has(cluster.name) && secretsOf(cluster).has(secret)) return true;
+      if (!unusedNames.has(cluster.name) && secretsOf(cluster).has(secret)) return true;
     }
     return false;
   });
@@ -189,9 +189,9 @@ export const updatesThatFetch = memoizeByObject((references: ResourceReferences)
   memoizeByPair((previous: ResourceMap, next: ResourceMap): readonly string[] => {
     const { changedNames, addedNames } = differenceOf(previous, next);
     if (changedNames.length === addedNames.length) return [];
-    const isNew = new Set(addedNames);
+    const addedSet = new Set(addedNames);
     return changedNames.filter((name) => {
-      if (isNew.has(name)) return false;
+      if (addedSet.has(name)) return false;
       return newSecrets(references, previous, next, name).some(
         (secret) => !secretUses(references)(previous).has(secret),
       );
@@ -211,39 +211,39 @@ function newSecrets(
 
 const secretUses = memoizeByObject(({ secretsOf }: ResourceReferences) =>
   memoizeByObject((clusters: ResourceMap): ReadonlyMap<string, number> => {
-    const uses = new Map<string, number>();
+    const useCounts = new Map<string, number>();
     for (const cluster of clusters.values()) {
-      for (const secret of secretsOf(cluster)) uses.set(secret, (uses.get(secret) ?? 0) + 1);
+      for (const secret of secretsOf(cluster)) useCounts.set(secret, (useCounts.get(secret) ?? 0) + 1);
     }
-    return uses;
+    return useCounts;
   }),
 );
 
 /** Clusters with rare secrets come first, because Envoy already has a common secret for other clusters. */
 const fetchingClusters = memoizeByObject((references: ResourceReferences) =>
   memoizeByObject((clusters: ResourceMap): readonly string[] => {
-    const uses = secretUses(references)(clusters);
-    const ranked = [...clusters.values()].flatMap((cluster) => {
-      const counts = [...references.secretsOf(cluster)].map((secret) => uses.get(secret)!);
+    const useCounts = secretUses(references)(clusters);
+    const rankedClusters = [...clusters.values()].flatMap((cluster) => {
+      const counts = [...references.secretsOf(cluster)].map((secret) => useCounts.get(secret)!);
       return counts.length === 0 ? [] : [{ name: cluster.name, rank: Math.min(...counts) }];
     });
-    return ranked.sort((one, other) => one.rank - other.rank).map(({ name }) => name);
+    return rankedClusters.sort((one, other) => one.rank - other.rank).map(({ name }) => name);
   }),
 );
 
-function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
+function findSuspects(stream: WarmingStream, clusters: ResourceMap): Suspects {
   const { references } = stream;
-  const possible = fetchingClusters(references)(clusters);
-  const sentResources = stream.sentOf(secretType);
+  const possibleSuspects = fetchingClusters(references)(clusters);
+  const sentResources = stream.sentResourcesOf(secretType);
   const missingSecrets = new Set(stream.watchOf(secretType)?.names.filter((name) => !sentResources.has(name)));
-  if (missingSecrets.size === 0) return { certain: [], possible };
+  if (missingSecrets.size === 0) return { certain: [], possible: possibleSuspects };
   const fetchesMissing = (name: string): boolean =>
     [...references.secretsOf(clusters.get(name)!)].some((secret) => missingSecrets.has(secret));
-  return { certain: possible.filter(fetchesMissing), possible };
+  return { certain: possibleSuspects.filter(fetchesMissing), possible: possibleSuspects };
 }
 
-export function suspectsFor(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): NextSuspects {
-  return nextSuspects(rollout, suspectsAmong(stream, clusters));
+export function nextSuspectsFor(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): NextSuspects {
+  return nextSuspects(rollout, findSuspects(stream, clusters));
 }
 
 export function withFetchLimits(
@@ -256,16 +256,16 @@ export function withFetchLimits(
     const cluster = resources.get(clusterWithLimit.name);
     return cluster === undefined ? [] : [references.withFetchLimit(cluster, fetchLimitOf(clusterWithLimit))];
   });
-  return { version, resources: LayeredResources.layerOver(resources, limitedClusters, [], sentResources) };
+  return { version, resources: LayeredResources.createLayerOver(resources, limitedClusters, [], sentResources) };
 }
 
 const clustersPerStep = 32;
 
 /** Returns a function that runs steps until they were completed for the pair, because their results are cached. */
-function oncePerPair<First extends object, Second extends object>() {
+function createOncePerPair<First extends object, Second extends object>() {
   const progressOf = memoizeByPair((_first: First, _second: Second) => ({ isDone: false }));
-  return function* (first: First, second: Second, steps: Steps<void>): Steps<void> {
-    const progress = progressOf(first, second);
+  return function* (firstKey: First, secondKey: Second, steps: Steps<void>): Steps<void> {
+    const progress = progressOf(firstKey, secondKey);
     if (progress.isDone) return;
     yield* steps;
     progress.isDone = true;
@@ -273,8 +273,8 @@ function oncePerPair<First extends object, Second extends object>() {
 }
 
 /** Without steps, the response to a client with the same clusters as others is sent at once. */
-const readingUsabilityOnce = oncePerPair<ResourceMap, readonly string[]>();
-const readingUpdatesOnce = oncePerPair<ResourceMap, ResourceMap>();
+const readingUsabilityOnce = createOncePerPair<ResourceMap, readonly string[]>();
+const readingUpdatesOnce = createOncePerPair<ResourceMap, ResourceMap>();
 
 function* readingUsability(
   references: ResourceReferences,
@@ -289,10 +289,10 @@ function* readingUsability(
 
 function* readingUpdates({ secretsOf }: ResourceReferences, previous: ResourceMap, next: ResourceMap): Steps<void> {
   const { changedNames, addedNames } = differenceOf(previous, next);
-  const isNew = new Set(addedNames);
+  const addedSet = new Set(addedNames);
   let fetchesMore = false;
   for (const [index, name] of changedNames.entries()) {
-    if (isNew.has(name)) continue;
+    if (addedSet.has(name)) continue;
     const previousSecrets = secretsOf(previous.get(name)!);
     for (const secret of secretsOf(next.get(name)!)) if (!previousSecrets.has(secret)) fetchesMore = true;
     if (index % clustersPerStep === clustersPerStep - 1) yield;
@@ -311,7 +311,7 @@ function* readingSecrets({ secretsOf }: Pick<ResourceReferences, 'secretsOf'>, c
 function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): Steps<void> {
   const { references } = stream;
   yield* readingSecrets(references, clusters);
-  for (const name of suspectsFor(stream, rollout, clusters).names) {
+  for (const name of nextSuspectsFor(stream, rollout, clusters).names) {
     references.withFetchLimit(clusters.get(name)!, updatedClusterLimit);
     yield;
   }
@@ -328,10 +328,10 @@ export function* readingClusters(
   response: { readonly isKnown: boolean; readonly isFirst: boolean; readonly isSearching: boolean },
 ): Steps<void> {
   const { references } = stream;
-  const sentResources = stream.sentOf(clusterType);
+  const sentResources = stream.sentResourcesOf(clusterType);
   const previous = sentResources.resources;
   if (response.isKnown) {
-    const { addedNames } = sentResources.differenceTo(clusters);
+    const { addedNames } = sentResources.computeDifference(clusters);
     yield* readingUsabilityOnce(clusters, addedNames, readingUsability(references, clusters, addedNames));
   }
   if (!response.isFirst) yield* readingUpdatesOnce(previous, clusters, readingUpdates(references, previous, clusters));
@@ -344,7 +344,7 @@ export function* readingNames(
   names: readonly string[],
 ): Steps<void> {
   for (const name of names) {
-    references.namesAmong(resources.get(name)!, noClusters);
+    references.referencedNamesAmong(resources.get(name)!, noClusters);
     yield;
   }
 }

@@ -97,8 +97,8 @@ export function securePortOf(
       ['--tlsCertFile', files.certificateFile],
       ['--tlsKeyFile', files.keyFile],
     ] as const;
-    const flagsOf = (isSet: boolean): string =>
-      fileFlags.flatMap(([flag, file]) => ((file !== '') === isSet ? [flag] : [])).join(', ');
+    const flagsOf = (isFlagSet: boolean): string =>
+      fileFlags.flatMap(([flag, file]) => ((file !== '') === isFlagSet ? [flag] : [])).join(', ');
     warn({ event: 'option.securePortIncomplete', given: flagsOf(true), missing: flagsOf(false) });
   } else writeEntry({ event: 'option.securePortDisabled' });
   return undefined;

@@ -7,7 +7,7 @@ import { type Certificate, readCertificate, readCertificates, rootKeyOf } from '
 import { findPath } from '../../../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../../../runtime/errors.ts';
 import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
-import { readTogetherSync } from '../../../runtime/files/read-together.ts';
+import { readConsistentlySync } from '../../../runtime/files/read-together.ts';
 import type { SecurePort, ServerCertificateFiles } from './secure-port.ts';
 
 const maxFileBytes = 1024 * 1024;
@@ -23,10 +23,10 @@ export interface PemServerCertificate {
 
 /** @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID */
 export function readServerCertificate(files: ServerCertificateFiles, now: Date): PemServerCertificate {
-  const { ca, chain, key } = readTogetherSync((resolvePath) => ({
-    ca: read('--caCertFile', files.caFile, resolvePath),
-    chain: read('--tlsCertFile', files.certificateFile, resolvePath),
-    key: read('--tlsKeyFile', files.keyFile, resolvePath),
+  const { ca, chain, key } = readConsistentlySync((resolvePath) => ({
+    ca: readFlagFile('--caCertFile', files.caFile, resolvePath),
+    chain: readFlagFile('--tlsCertFile', files.certificateFile, resolvePath),
+    key: readFlagFile('--tlsKeyFile', files.keyFile, resolvePath),
   }));
   parsePem('--caCertFile', files.caFile, () => new X509Certificate(ca));
   const certificate = parsePem('--tlsCertFile', files.certificateFile, () => new X509Certificate(chain));
@@ -114,18 +114,19 @@ export class SecurePortCredentials extends ServerCredentials {
     otherClients: OtherClients = noOtherClients,
   ): void {
     this.updateSecureContextOptions(contextOptions(port, certificate));
-    const [previousRoots, now] = [this.#roots, rootsOf(certificate, otherClients)];
+    const [previousRoots, currentRoots] = [this.#roots, rootsOf(certificate, otherClients)];
     this.#otherClients = otherClients;
-    this.#roots = now;
-    if ([...previousRoots].every((root) => now.has(root))) return;
-    for (const [client, root] of this.#clients) if (root === undefined || !now.has(root)) this.#disconnect(client);
+    this.#roots = currentRoots;
+    if ([...previousRoots].every((root) => currentRoots.has(root))) return;
+    for (const [client, root] of this.#clients)
+      if (root === undefined || !currentRoots.has(root)) this.#disconnect(client);
   }
 
   get tlsOptions(): TlsOptions {
     return { ...this._getConstructorOptions(), ...this._getSecureContextOptions() };
   }
 
-  acceptsOther(chain: readonly Uint8Array[]): boolean {
+  acceptsOtherClient(chain: readonly Uint8Array[]): boolean {
     return this.#otherClients.acceptsChain(chain);
   }
 
@@ -192,7 +193,7 @@ function contextOptions(
   return { ca, cert: chain, key, minVersion, ...(cipherSuites.length > 0 && { ciphers: cipherSuites.join(':') }) };
 }
 
-function read(flag: string, file: string, resolvePath: (path: string) => string): Buffer {
+function readFlagFile(flag: string, file: string, resolvePath: (path: string) => string): Buffer {
   try {
     return Buffer.from(readBoundedText(resolvePath(file), maxFileBytes));
   } catch (error) {

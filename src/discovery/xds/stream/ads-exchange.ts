@@ -14,7 +14,7 @@ import type {
   ResponseOrder,
 } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { Watches } from '../../../../machines/discovery/xds/ads-watch.ts';
-import { OneAtATime } from '../../../runtime/one-at-a-time.ts';
+import { SerialProcessor } from '../../../runtime/one-at-a-time.ts';
 
 export interface AdsExchangeOptions {
   /** Rules, which may change when the node becomes known. */
@@ -27,12 +27,12 @@ export interface AdsExchangeOptions {
 
 export interface RoutineListener {
   reported(report: AdsStreamReport): void;
-  pushed(order: ConnectionPush): void;
+  onPushed(order: ConnectionPush): void;
 }
 
 export class AdsExchange {
   readonly #options: AdsExchangeOptions;
-  readonly #inbox = new OneAtATime<ExchangeEvent>((event) => this.#step(event));
+  readonly #eventQueue = new SerialProcessor<ExchangeEvent>((event) => this.#step(event));
   #exchange: Exchange = newExchange;
   #isStopped = false;
 
@@ -49,7 +49,7 @@ export class AdsExchange {
   }
 
   handleEvent(event: ExchangeEvent): void {
-    this.#inbox.add(event);
+    this.#eventQueue.add(event);
   }
 
   /** Ignores later events, but keeps the watches. */
@@ -61,7 +61,7 @@ export class AdsExchange {
     if (this.#isStopped) return;
     const { rules, report, send, routine } = this.#options;
     const message = routine === undefined ? undefined : routineEventBefore(event);
-    if (message?.type === 'connection.push') routine?.pushed(message);
+    if (message?.type === 'connection.push') routine?.onPushed(message);
     else if (message !== undefined) routine?.reported(message);
     const previous = this.#exchange;
     const step = stepOf(previous, event, rules());

@@ -20,8 +20,8 @@ function openStream({
 } = {}) {
   const source = new ScriptedSource();
   const openedNodes: string[] = [];
-  const openSource = source.open.bind(source);
-  source.open = (node) => {
+  const openSource = source.openNode.bind(source);
+  source.openNode = (node) => {
     openedNodes.push(node.id);
     return openSource(node);
   };
@@ -65,7 +65,12 @@ function openStream({
     },
   );
   const reportTypes: string[] = [];
-  stream.open({ report: ({ type }) => void reportTypes.push(type), responded() {}, pushed() {}, acknowledged() {} });
+  stream.start({
+    report: ({ type }) => void reportTypes.push(type),
+    onResponded() {},
+    onPushed() {},
+    onAcknowledged() {},
+  });
   const request = create(DiscoveryRequestSchema, { node: { id: 'sidecar~10.0.0.1~a.b~b.svc' }, typeUrl: clusterType });
   const introduce = (): void => takeBytes(Buffer.from(toBinary(DiscoveryRequestSchema, request)));
   return { stream, call, reportTypes, openedNodes, closed: closedStreams, introduce };

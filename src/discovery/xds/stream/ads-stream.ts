@@ -9,7 +9,7 @@ import type { AdsRequest, AdsStreamReport, StreamOrder } from '../../../../machi
 import { healthType, proxyConfigType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { isSubscribed, type Watches } from '../../../../machines/discovery/xds/ads-watch.ts';
 import { isProxyless } from '../../../model/node/parse-node.ts';
-import { messageOf, withCode } from '../../../runtime/errors.ts';
+import { appendCode, messageOf } from '../../../runtime/errors.ts';
 import { type FaultOwner, runAsOwner } from '../../../runtime/fences/fault-owner.ts';
 import { ownValue } from '../../../runtime/json-object.ts';
 import { authenticate } from '../access/authenticator.ts';
@@ -35,7 +35,7 @@ import type { StreamContext } from './stream-context.ts';
 import { clientOf, codeOf, type ServedClient, type StreamLife } from './stream-life.ts';
 import { StreamLog } from './stream-log.ts';
 
-const noListener: StreamListener = { report() {}, pushed() {}, responded() {}, acknowledged() {} };
+const noListener: StreamListener = { report() {}, onPushed() {}, onResponded() {}, onAcknowledged() {} };
 
 export class AdsStream {
   /** Number in the actor's name `ads-connection-N`. */
@@ -48,11 +48,11 @@ export class AdsStream {
   readonly #transport: AdsTransport;
   readonly #context: StreamContext;
   readonly #reader: RequestReader;
-  readonly #intake: RequestIntake;
+  readonly #requestIntake: RequestIntake;
   readonly #log: StreamLog;
   readonly #security: StreamSecurity;
   #rules: ExchangeRules;
-  #life: StreamLife = { is: 'arriving' };
+  #lifecycle: StreamLife = { is: 'arriving' };
   #listener = noListener;
   readonly #exchange: AdsExchange;
   /** An uncaught error in one of this stream's tasks closes only this stream. */
@@ -72,7 +72,7 @@ export class AdsStream {
     this.#rules = context.rules;
     this.#security = security;
     this.#reader = new RequestReader(context.nameLists, context.rules.maxNames);
-    this.#intake = intake;
+    this.#requestIntake = intake;
     this.#transport = transportOf(call);
     if (!kind.isDelta) {
       replaceDecoder(call, (grpcDecoder, isIdle) => new KnownRuns(grpcDecoder, () => this.#reader.lastLists, isIdle));
@@ -95,16 +95,16 @@ export class AdsStream {
       onRolloutEvent: (event) => this.#exchange.handleEvent(event),
       watchOf: (typeUrl) => ownValue(this.watches, typeUrl),
       isHalfClosed: () => this.#exchange.isHalfClosed,
-      isServed: () => this.#intake.isServed,
+      isServed: () => this.#requestIntake.isServed,
     });
     this.#exchange = new AdsExchange({
       rules: () => this.#rules,
       report: (report) => this.#reportExchange(report),
       send: (orders) => {
-        if (!this.#isOver) this.responder.send(orders);
+        if (!this.#isClosed) this.responder.send(orders);
       },
       routine: context.reportsRoutine
-        ? { reported: (report) => this.#report(report), pushed: (order) => this.#listener.pushed(order) }
+        ? { reported: (report) => this.#report(report), onPushed: (order) => this.#listener.onPushed(order) }
         : undefined,
     });
     context.observer.streamOpened?.(kind.path);
@@ -116,10 +116,10 @@ export class AdsStream {
 
   /** `undefined` until the node is accepted. */
   get identity(): NodeIdentity | undefined {
-    return this.#life.is === 'disposed' ? this.#life.node : clientOf(this.#life)?.node;
+    return this.#lifecycle.is === 'disposed' ? this.#lifecycle.node : clientOf(this.#lifecycle)?.node;
   }
 
-  open(listener: StreamListener): void {
+  start(listener: StreamListener): void {
     this.#listener = listener;
     const call = this.#call;
     if (call.cancelled) {
@@ -128,20 +128,21 @@ export class AdsStream {
     }
     const onEnded = (): void => this.#close('ended by the server');
     call.on('finish', () => {
-      if (codeOf(this.#life) === undefined) onEnded();
+      if (codeOf(this.#lifecycle) === undefined) onEnded();
     });
     // Responses may be in flight when the call is finished. Cancelled streams are handled below.
     this.#transport.onDone(() => {
-      if (this.#life.is === 'ending') onEnded();
+      if (this.#lifecycle.is === 'ending') onEnded();
     });
     call.on('cancelled', () => this.#onDisconnected('cancelled by the client'));
     // The status follows earlier responses and would be lost if the stream were closed now.
     call.on('error', (error: Error) => {
-      if (codeOf(this.#life) === undefined || clientOf(this.#life) === undefined) this.#close(messageOf(error));
+      if (codeOf(this.#lifecycle) === undefined || clientOf(this.#lifecycle) === undefined)
+        this.#close(messageOf(error));
     });
     // An ended call is closed before its last responses are sent.
     call.on('close', () => {
-      if (codeOf(this.#life) === undefined || this.#transport.isDone) this.#onDisconnected('closed');
+      if (codeOf(this.#lifecycle) === undefined || this.#transport.isDone) this.#onDisconnected('closed');
     });
     if (this.#security.authenticators.length === 0) this.#admit([]);
     else this.#runGuarded(() => void this.#authenticate());
@@ -162,7 +163,7 @@ export class AdsStream {
           this.responder.gate?.expireRemovals();
           break;
         case 'stream.end':
-          this.#end(order.code);
+          this.#endStream(order.code);
           this.#exchange.stop();
           this.responder.stop();
           this.#transport.end(order.code, order.reason);
@@ -175,7 +176,7 @@ export class AdsStream {
 
   push(change: ResourceChange): boolean {
     // Also updates the context of a node without subscriptions, for its next request.
-    const client = clientOf(this.#life);
+    const client = clientOf(this.#lifecycle);
     if (client === undefined) return false;
     const types = this.#typesToPush(client, change);
     if (types.length === 0) return false;
@@ -185,14 +186,14 @@ export class AdsStream {
 
   /** @param failure status if the chart has failed */
   dispose(failure?: EndStatus): void {
-    const life = this.#life;
-    if (life.is === 'disposed') return;
-    const code = codeOf(life);
+    const lifecycle = this.#lifecycle;
+    if (lifecycle.is === 'disposed') return;
+    const code = codeOf(lifecycle);
     if (failure !== undefined && code === undefined) this.#transport.end(failure.code, failure.reason);
-    const client = clientOf(life);
+    const client = clientOf(lifecycle);
     const { sentCode = this.#call.cancelled ? 'CANCELLED' : 'OK' } = this.#transport;
     this.#context.observer.streamClosed?.(this.kind.path, code ?? failure?.code ?? sentCode);
-    this.#life = { is: 'disposed', node: client?.node };
+    this.#lifecycle = { is: 'disposed', node: client?.node };
     this.#exchange.stop();
     this.responder.stop();
     // A client that does not read keeps its buffers until its TCP connection ends, so a congested stream is cut.
@@ -208,7 +209,7 @@ export class AdsStream {
 
   async #authenticate(): Promise<void> {
     const result = await authenticate(this.#security.authenticators, peerOf(this.#call));
-    if (this.#life.is !== 'arriving') return;
+    if (this.#lifecycle.is !== 'arriving') return;
     if ('identities' in result) {
       this.#admit(result.identities);
       return;
@@ -218,9 +219,9 @@ export class AdsStream {
   }
 
   #admit(identities: readonly string[]): void {
-    this.#life = { is: 'admitted', identities };
+    this.#lifecycle = { is: 'admitted', identities };
     this.#report({ type: 'peer.authenticated', identities });
-    this.#intake.start((bytes) => this.#runGuarded(() => this.#handleRequest(bytes)));
+    this.#requestIntake.start((bytes) => this.#runGuarded(() => this.#handleRequest(bytes)));
     this.#call.on('end', () => this.#runGuarded(() => this.#onHalfClosed()));
   }
 
@@ -231,36 +232,36 @@ export class AdsStream {
   }
 
   #acceptNode(node: Uint8Array | undefined, identities: readonly string[]): boolean {
-    const introduced = introductionOf(node);
-    if ('refusal' in introduced) {
-      this.#refuse(introduced.refusal);
+    const introduction = introductionOf(node);
+    if ('refusal' in introduction) {
+      this.#rejectNode(introduction.refusal);
       return false;
     }
-    if ('report' in introduced) {
-      this.#report(introduced.report);
+    if ('report' in introduction) {
+      this.#report(introduction.report);
       return false;
     }
-    const { identity } = introduced;
-    const unverified = this.#context.secretsOnPlaintext && !this.#security.isSecure;
-    const verifiedIdentity = unverified ? { ...identity, secretsUnverified: true as const } : identity;
+    const { identity } = introduction;
+    const isUnverified = this.#context.secretsOnPlaintext && !this.#security.isSecure;
+    const verifiedIdentity = isUnverified ? { ...identity, secretsUnverified: true as const } : identity;
     const authorized = this.#authorizeNode(verifiedIdentity, identities);
     if (authorized === undefined) return false;
-    const exhausted = this.#context.shares.rejectionOf(this, identities);
-    if (exhausted !== undefined) {
-      this.reject(exhausted);
+    const shareRejection = this.#context.shares.rejectionOf(this, identities);
+    if (shareRejection !== undefined) {
+      this.reject(shareRejection);
       return false;
     }
     const openedSource = this.#openSource(identities.length === 0 ? authorized : { ...authorized, identities });
     if ('error' in openedSource) {
       const { error, code } = openedSource;
       if (code === undefined)
-        this.#report({ type: 'node.invalid', reason: withCode(shortenText(error), 'NODE_INVALID') });
+        this.#report({ type: 'node.invalid', reason: appendCode(shortenText(error), 'NODE_INVALID') });
       else this.reject({ code, reason: error });
       return false;
     }
     const { resources } = openedSource;
     if (isProxyless(authorized.metadata)) this.#rules = grpcRules(this.#rules);
-    this.#life = { is: 'serving', client: { node: authorized, resources } };
+    this.#lifecycle = { is: 'serving', client: { node: authorized, resources } };
     this.#context.shares.add(this, identities);
     resources.provideWatches?.(() => this.watches);
     const { isSecure } = this.#security;
@@ -275,9 +276,9 @@ export class AdsStream {
     this.#report({ type: 'workload.rejected', code, reason: text });
   }
 
-  #refuse(text: string): void {
-    const reason = withCode(text, 'NODE_INVALID');
-    this.#log.logRefused(reason);
+  #rejectNode(text: string): void {
+    const reason = appendCode(text, 'NODE_INVALID');
+    this.#log.logRejection(reason);
     this.#report({ type: 'node.invalid', reason });
   }
 
@@ -294,9 +295,9 @@ export class AdsStream {
     return undefined;
   }
 
-  #openSource(identity: NodeIdentity): ReturnType<ResourceSource['open']> {
+  #openSource(identity: NodeIdentity): ReturnType<ResourceSource['openNode']> {
     try {
-      return this.#context.source.open(identity, (rejection) => this.reject(rejection));
+      return this.#context.source.openNode(identity, (rejection) => this.reject(rejection));
     } catch (error) {
       this.#log.sourceFailed(error);
       return { error: `internal error: ${messageOf(error)}` };
@@ -304,29 +305,29 @@ export class AdsStream {
   }
 
   #handleRequest(bytes: Buffer): void {
-    const life = this.#life;
+    const lifecycle = this.#lifecycle;
     // Requests after the end are ignored.
-    if (life.is !== 'admitted' && life.is !== 'serving') return;
+    if (lifecycle.is !== 'admitted' && lifecycle.is !== 'serving') return;
     const length = bytes.length + (omittedFrom(bytes)?.bytes.length ?? 0);
     this.#context.observer.requestReceived?.(this.kind.path, length);
     const startedAt = performance.now();
-    let read: ReadRequest;
+    let readRequest: ReadRequest;
     try {
-      read = this.kind.isDelta ? this.#reader.readDelta(bytes) : this.#reader.readSotw(bytes);
+      readRequest = this.kind.isDelta ? this.#reader.readDelta(bytes) : this.#reader.readSotw(bytes);
     } catch (error) {
       this.#report({ type: 'request.invalid', reason: shortenText(messageOf(error)) });
       return;
     }
-    const { request } = read;
+    const { request } = readRequest;
     if (request.typeUrl === '' && this.kind.onlyType !== null) request.typeUrl = this.kind.onlyType;
-    const isFirstRequest = life.is === 'admitted' && request.typeUrl !== healthType;
-    if (isFirstRequest && !this.#acceptNode(read.node, life.identities)) return;
-    if (read.exceedsNames) {
+    const isFirstRequest = lifecycle.is === 'admitted' && request.typeUrl !== healthType;
+    if (isFirstRequest && !this.#acceptNode(readRequest.node, lifecycle.identities)) return;
+    if (readRequest.exceedsNames) {
       this.#report({ type: 'subscription-limit.exceeded', reason: tooManyNames(this.#rules) });
       return;
     }
     this.#processRequest(request);
-    if (!isFirstRequest && read.node !== undefined) this.#processNode(request.typeUrl, read.node);
+    if (!isFirstRequest && readRequest.node !== undefined) this.#processNode(request.typeUrl, readRequest.node);
     this.#context.observer.requestTaken?.(request.typeUrl, performance.now() - startedAt);
   }
 
@@ -339,7 +340,7 @@ export class AdsStream {
     }
     const { typeUrl } = request;
     const previous = ownValue(this.watches, typeUrl);
-    const ackedBefore = previous?.nonceAcked ?? '';
+    const previousNonceAcked = previous?.nonceAcked ?? '';
     // ACKs are processed before responses to the same request.
     this.responder.gate?.onRequest(request, previous);
     this.#exchange.handleEvent({ type: 'request.received', request });
@@ -349,25 +350,25 @@ export class AdsStream {
       this.responder.gate?.onUnsubscribed(typeUrl, watch);
     }
     if (request.rejection !== null && watch.nonceRejected === watch.nonceSent) {
-      clientOf(this.#life)?.resources.rejected?.(typeUrl);
+      clientOf(this.#lifecycle)?.resources.rejected?.(typeUrl);
     }
     if (watch.nonceAcked === '') return;
-    this.#intake.isServed = true;
-    this.#listener.acknowledged();
-    if (watch.nonceAcked !== ackedBefore) {
-      clientOf(this.#life)?.resources.acknowledged?.(typeUrl, watch.versionAcked);
+    this.#requestIntake.isServed = true;
+    this.#listener.onAcknowledged();
+    if (watch.nonceAcked !== previousNonceAcked) {
+      clientOf(this.#lifecycle)?.resources.acknowledged?.(typeUrl, watch.versionAcked);
     }
   }
 
   #processHealth({ rejection }: AdsRequest): void {
-    clientOf(this.#life)?.resources.healthReported?.(rejection === null ? undefined : shortenText(rejection));
+    clientOf(this.#lifecycle)?.resources.healthReported?.(rejection === null ? undefined : shortenText(rejection));
   }
 
   /** An agent reports the state of its certificate on its own subscription. Envoys repeat their whole node, which is not parsed again. */
   #processNode(typeUrl: string, node: Uint8Array): void {
     if (typeUrl !== proxyConfigType || node.length > maxLaterNodeBytes) return;
     try {
-      clientOf(this.#life)?.resources.nodeUpdated?.(typeUrl, readNode(node).metadata);
+      clientOf(this.#lifecycle)?.resources.nodeUpdated?.(typeUrl, readNode(node).metadata);
     } catch (error) {
       this.#log.unreadableNode(error);
     }
@@ -376,7 +377,7 @@ export class AdsStream {
   #reportOutcome(report: AdsStreamReport): void {
     this.#log.logOutcome(report);
     if (report.type === 'response.sent' || report.type === 'response.skipped') {
-      this.#listener.responded();
+      this.#listener.onResponded();
       this.#exchange.handleEvent(report);
     } else this.#report(report);
   }
@@ -398,37 +399,37 @@ export class AdsStream {
   }
 
   #setCongested(isCongested: boolean): void {
-    if (isCongested) this.#intake.pause();
+    if (isCongested) this.#requestIntake.pause();
     this.#exchange.handleEvent({ type: isCongested ? 'stream.congested' : 'stream.resumed' });
-    if (!isCongested) this.#intake.resume();
+    if (!isCongested) this.#requestIntake.resume();
   }
 
-  get #isOver(): boolean {
-    return this.#life.is === 'over' || this.#life.is === 'disposed';
+  get #isClosed(): boolean {
+    return this.#lifecycle.is === 'over' || this.#lifecycle.is === 'disposed';
   }
 
-  #end(code: string): void {
-    const life = this.#life;
-    if (life.is === 'disposed') return;
-    const endState = life.is === 'gone' || life.is === 'over' ? life.is : 'ending';
-    this.#life = { is: endState, client: clientOf(life), code };
+  #endStream(code: string): void {
+    const lifecycle = this.#lifecycle;
+    if (lifecycle.is === 'disposed') return;
+    const endState = lifecycle.is === 'gone' || lifecycle.is === 'over' ? lifecycle.is : 'ending';
+    this.#lifecycle = { is: endState, client: clientOf(lifecycle), code };
   }
 
   #onDisconnected(reason: string): void {
-    const life = this.#life;
-    if (this.#isOver || life.is === 'gone') return;
-    this.#life = { is: 'gone', client: clientOf(life), code: codeOf(life) };
+    const lifecycle = this.#lifecycle;
+    if (this.#isClosed || lifecycle.is === 'gone') return;
+    this.#lifecycle = { is: 'gone', client: clientOf(lifecycle), code: codeOf(lifecycle) };
     this.#context.closingTurns.run(() => this.#close(reason), 0);
   }
 
   #close(reason: string): void {
-    if (this.#isOver) return;
-    this.#life = { is: 'over', client: clientOf(this.#life), code: codeOf(this.#life) };
+    if (this.#isClosed) return;
+    this.#lifecycle = { is: 'over', client: clientOf(this.#lifecycle), code: codeOf(this.#lifecycle) };
     this.#listener.report({ type: 'stream.closed', reason });
   }
 
   #report(report: AdsStreamReport): void {
-    if (!this.#isOver) this.#listener.report(report);
+    if (!this.#isClosed) this.#listener.report(report);
   }
 
   #runGuarded(task: () => void): void {
@@ -441,7 +442,7 @@ export class AdsStream {
   }
 
   #fail(error: unknown): void {
-    if (codeOf(this.#life) === undefined) this.#report({ type: 'stream.failed', reason: messageOf(error) });
+    if (codeOf(this.#lifecycle) === undefined) this.#report({ type: 'stream.failed', reason: messageOf(error) });
     else this.#close(messageOf(error));
   }
 }

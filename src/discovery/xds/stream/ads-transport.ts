@@ -6,7 +6,7 @@ import type { EndCode } from '../../../../machines/discovery/xds/ads-protocol.ts
 import { visibleLine } from '../../../runtime/visible-text.ts';
 import type { CallPeer } from '../access/authenticator.ts';
 import type { MessageDecoder } from '../requests/known-runs.ts';
-import { bytesIn, type ResponseParts } from '../responses/ads-response.ts';
+import { byteLengthOf, type ResponseParts } from '../responses/ads-response.ts';
 
 export type AdsCall = ServerDuplexStream<Buffer, Buffer>;
 
@@ -25,7 +25,7 @@ export interface AdsTransport {
   readonly sentCode: string | undefined;
   /** Whether everything including the status was sent or can never be sent. */
   readonly isDone: boolean;
-  onDone(done: () => void): void;
+  onDone(onDone: () => void): void;
 }
 
 /** Uses shared frames if the private HTTP/2 stream of grpc-js is found. */
@@ -74,7 +74,7 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
     sendMode: 'shared frames',
     send(responseParts, flushed) {
       const { head, trailingChunks: shared } = responseParts;
-      const length = bytesIn(responseParts);
+      const length = byteLengthOf(responseParts);
       if (!isBegun) {
         isBegun = true;
         call.sendMetadata(new Metadata());
@@ -92,8 +92,8 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
         frame.set(chunk, writeOffset);
         writeOffset += chunk.length;
       }
-      const all = isSmall ? [frame] : [frame, ...shared];
-      writeAll(stream, isSecure ? secureWrites(all) : all, flushed);
+      const chunks = isSmall ? [frame] : [frame, ...shared];
+      writeChunks(stream, isSecure ? secureWrites(chunks) : chunks, flushed);
       return length;
     },
     end: (code, reason) => endCall(call, code, reason),
@@ -112,16 +112,20 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
   };
 }
 
-type Ending = Pick<Writable, 'writableFinished' | 'destroyed' | 'once'>;
+type EndingStream = Pick<Writable, 'writableFinished' | 'destroyed' | 'once'>;
 
-const isDone = (of: Ending): boolean => of.writableFinished || of.destroyed;
+const isDone = (endingStream: EndingStream): boolean => endingStream.writableFinished || endingStream.destroyed;
 
-function onDone(of: Ending, onEnd: () => void): void {
+function onDone(of: EndingStream, onEnd: () => void): void {
   of.once('finish', onEnd);
   of.once('close', onEnd);
 }
 
-function writeAll(stream: Http2Stream, chunks: readonly Uint8Array[], flushed: (error?: Error | null) => void): void {
+function writeChunks(
+  stream: Http2Stream,
+  chunks: readonly Uint8Array[],
+  flushed: (error?: Error | null) => void,
+): void {
   stream.cork();
   chunks.forEach((chunk, i) => {
     if (i < chunks.length - 1) stream.write(chunk);
@@ -132,12 +136,12 @@ function writeAll(stream: Http2Stream, chunks: readonly Uint8Array[], flushed: (
 
 /** Splits large parts into views and joins small ones, because each write takes an iteration of the event loop. */
 function secureWrites(chunks: readonly Uint8Array[]): Uint8Array[] {
-  const writes: Uint8Array[] = [];
+  const writtenChunks: Uint8Array[] = [];
   let joinedChunks: Uint8Array[] = [];
   let length = 0;
   const flush = (): void => {
     if (joinedChunks.length > 0)
-      writes.push(joinedChunks.length === 1 ? joinedChunks[0]! : Buffer.concat(joinedChunks));
+      writtenChunks.push(joinedChunks.length === 1 ? joinedChunks[0]! : Buffer.concat(joinedChunks));
     joinedChunks = [];
     length = 0;
   };
@@ -150,7 +154,7 @@ function secureWrites(chunks: readonly Uint8Array[]): Uint8Array[] {
     }
   }
   flush();
-  return writes;
+  return writtenChunks;
 }
 
 /** Closes a stream whose response is complete, because further messages of the client would not be read. */
@@ -179,7 +183,7 @@ function endCall(call: AdsCall, code: EndCode, reason: string): void {
 }
 
 /** Only this part of Node's ServerHttp2Stream is used. */
-interface Http2Stream extends Ending {
+interface Http2Stream extends EndingStream {
   readonly writable: boolean;
   readonly session?: { readonly encrypted?: boolean };
   readonly sentHeaders?: OutgoingHttpHeaders;
@@ -196,13 +200,13 @@ const maxInterceptors = 8;
 /** Like the HTTP/2 stream, the decoder is found by its structure. */
 export function replaceDecoder(
   call: AdsCall,
-  wrap: (grpcDecoder: MessageDecoder, isAtRest: () => boolean) => MessageDecoder,
+  wrapDecoder: (grpcDecoder: MessageDecoder, isAtRest: () => boolean) => MessageDecoder,
 ): void {
   const streamCall = callWithStream(call);
   const grpcDecoder = field(streamCall, 'decoder');
   if (typeof field(grpcDecoder, 'write') !== 'function' || field(grpcDecoder, 'readState') !== idleDecoderState) return;
   const decoder = grpcDecoder as MessageDecoder;
-  Object.assign(streamCall!, { decoder: wrap(decoder, () => field(decoder, 'readState') === idleDecoderState) });
+  Object.assign(streamCall!, { decoder: wrapDecoder(decoder, () => field(decoder, 'readState') === idleDecoderState) });
 }
 
 /** `NO_DATA` of grpc-js' stream decoder. */
@@ -214,16 +218,16 @@ function http2StreamOf(call: AdsCall): Http2Stream | undefined {
 }
 
 function callWithStream(call: AdsCall): object | undefined {
-  let inner = field(call, 'call');
-  for (let i = 0; i < maxInterceptors && inner !== undefined; i++) {
-    if (isHttp2Stream(field(inner, 'stream'))) return inner as object;
-    inner = field(inner, 'nextCall');
+  let innerCall = field(call, 'call');
+  for (let i = 0; i < maxInterceptors && innerCall !== undefined; i++) {
+    if (isHttp2Stream(field(innerCall, 'stream'))) return innerCall as object;
+    innerCall = field(innerCall, 'nextCall');
   }
   return undefined;
 }
 
-function field(of: unknown, name: string): unknown {
-  return typeof of === 'object' && of !== null ? (of as Record<string, unknown>)[name] : undefined;
+function field(target: unknown, name: string): unknown {
+  return typeof target === 'object' && target !== null ? (target as Record<string, unknown>)[name] : undefined;
 }
 
 function isHttp2Stream(value: unknown): value is Http2Stream {

@@ -69,9 +69,9 @@ async function refusedWhileUnread(start: GiveServer) {
   scripted.set(listenerType, 'l');
   const refusals: (() => void)[] = [];
   const source: ResourceSource = {
-    open: (node, onRejected) => {
+    openNode: (node, onRejected) => {
       refusals.push(() => onRejected?.({ code: 'PERMISSION_DENIED', reason: 'no such group' }));
-      return scripted.open(node);
+      return scripted.openNode(node);
     },
   };
   const { server, port } = await start({ source });

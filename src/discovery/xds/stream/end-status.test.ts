@@ -59,10 +59,10 @@ function refusing(rejectionTime: 'at once' | 'later'): ResourceSource {
   const source = new ScriptedSource();
   source.set(clusterType, 'a');
   return {
-    open(node, onRejected) {
+    openNode(node, onRejected) {
       if (rejectionTime === 'at once') return { error: 'no identity of bank', code: 'PERMISSION_DENIED' };
       setImmediate(() => onRejected?.({ code: 'RESOURCE_EXHAUSTED', reason: 'another namespace needs its slot' }));
-      return source.open(node);
+      return source.openNode(node);
     },
   };
 }

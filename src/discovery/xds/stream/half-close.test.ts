@@ -35,8 +35,8 @@ function mesh(size = 0): ScriptedSource {
 /** Builds each response in steps that other work can interrupt. */
 function inSteps(source: ScriptedSource, steps: number): ResourceSource {
   return {
-    open(node) {
-      const openedSource = source.open(node);
+    openNode(node) {
+      const openedSource = source.openNode(node);
       if ('error' in openedSource) return openedSource;
       const { resources } = openedSource;
       const prepare: typeof resources.prepare = (typeUrl, names) => {

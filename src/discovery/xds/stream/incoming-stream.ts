@@ -30,8 +30,8 @@ export interface IncomingStream {
 export interface StreamListener {
   report(report: AdsStreamReport): void;
   /** Not called unless routine events are traced. */
-  pushed(order: ConnectionPush): void;
+  onPushed(order: ConnectionPush): void;
   /** Called when a response was written or the client has all requested resources. */
-  responded(): void;
-  acknowledged(): void;
+  onResponded(): void;
+  onAcknowledged(): void;
 }

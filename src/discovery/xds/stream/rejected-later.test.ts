@@ -18,9 +18,9 @@ async function openRejectableStream() {
   let refuse: (why: StreamRejection) => void = () => {};
   const server = createAdsServer({
     source: {
-      open: (openedNode, onRejected) => {
+      openNode: (openedNode, onRejected) => {
         refuse = (reason) => onRejected?.(reason);
-        return source.open(openedNode);
+        return source.openNode(openedNode);
       },
     },
     logger: silentLogger,

@@ -8,7 +8,7 @@ const maxKinds = 32;
 
 type Warning = EventOfLevel<'warn'>;
 
-interface Kind {
+interface LineKind {
   readonly event: Warning;
   readonly fields: object;
   /** Time from which the next line may be written. */
@@ -22,26 +22,27 @@ interface Kind {
 export class RepeatedLines {
   readonly #logger: Pick<Logger, 'warn'>;
   readonly #now: () => number;
-  readonly #kinds = new Map<string, Kind>();
+  readonly #kinds = new Map<string, LineKind>();
 
-  readonly #persistsMs: number;
+  readonly #minPersistenceMs: number;
 
-  /** @param persistsMs a line is written only if the failure still occurs this long after its first occurrence */
-  constructor(logger: Pick<Logger, 'warn'>, now: () => number, persistsMs = 0) {
+  /** @param minPersistenceMs a line is written only if the failure still occurs this long after its first occurrence */
+  constructor(logger: Pick<Logger, 'warn'>, now: () => number, minPersistenceMs = 0) {
     this.#logger = logger;
     this.#now = now;
-    this.#persistsMs = persistsMs;
+    this.#minPersistenceMs = minPersistenceMs;
   }
 
   warn(kind: string, event: Warning, fields: object): void {
     const key = this.#kinds.has(kind) || this.#kinds.size < maxKinds ? kind : '';
     const now = this.#now();
     const previousLine = this.#kinds.get(key);
-    const isOver = this.#persistsMs > 0 && previousLine !== undefined && now - previousLine.lastAt > repeatAfterMs;
-    const activeRepeat = isOver ? undefined : previousLine;
-    if (activeRepeat === undefined ? this.#persistsMs > 0 : now < activeRepeat.nextLineAt) {
+    const isPeriodOver =
+      this.#minPersistenceMs > 0 && previousLine !== undefined && now - previousLine.lastAt > repeatAfterMs;
+    const activeRepeat = isPeriodOver ? undefined : previousLine;
+    if (activeRepeat === undefined ? this.#minPersistenceMs > 0 : now < activeRepeat.nextLineAt) {
       const { nextLineAt, omittedCount, isWritten } = activeRepeat ?? {
-        nextLineAt: now + this.#persistsMs,
+        nextLineAt: now + this.#minPersistenceMs,
         omittedCount: 0,
         isWritten: false,
       };

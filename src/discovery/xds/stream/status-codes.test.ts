@@ -90,8 +90,8 @@ function failing(): ResourceSource {
   const source = new ScriptedSource();
   source.set(clusterType, 'a');
   return {
-    open(node) {
-      const openedSource = source.open(node);
+    openNode(node) {
+      const openedSource = source.openNode(node);
       return 'error' in openedSource ? openedSource : { resources: { ...openedSource.resources, sent: fail } };
     },
   };

@@ -19,6 +19,7 @@ export type StreamLife =
   | { readonly is: 'over'; readonly client: ServedClient | undefined; readonly code: string | undefined }
   | { readonly is: 'disposed'; readonly node: NodeIdentity | undefined };
 
-export const clientOf = (life: StreamLife): ServedClient | undefined => ('client' in life ? life.client : undefined);
+export const clientOf = (lifecycle: StreamLife): ServedClient | undefined =>
+  'client' in lifecycle ? lifecycle.client : undefined;
 
-export const codeOf = (life: StreamLife): string | undefined => ('code' in life ? life.code : undefined);
+export const codeOf = (lifecycle: StreamLife): string | undefined => ('code' in lifecycle ? lifecycle.code : undefined);

@@ -37,10 +37,10 @@ export class StreamLog {
     if (!logger.enabled('debug')) return;
     const { typeUrl, nonce, rejection } = request;
     const names = (request.protocol === 'sotw' ? request.names : request.subscribe).length;
-    const unsubscribed = request.protocol === 'delta' ? request.unsubscribe.length : 0;
+    const unsubscribedCount = request.protocol === 'delta' ? request.unsubscribe.length : 0;
     logger.debug('request.received', {
       ...{ node: shortenText(this.#node()), typeUrl: shortenText(typeUrl), nonce: shortenText(nonce), names },
-      ...(unsubscribed > 0 && { unsubscribed }),
+      ...(unsubscribedCount > 0 && { unsubscribed: unsubscribedCount }),
       ...(rejection !== null && { rejection: shortenText(rejection) }),
     });
   }
@@ -63,7 +63,7 @@ export class StreamLog {
     this.#repeatedLines.warn('rejected', 'workload.rejected', { peer: this.#peer, code, reason });
   }
 
-  logRefused(reason: string): void {
+  logRejection(reason: string): void {
     this.#logger.warn('node.refused', { peer: this.#peer, reason });
   }
 

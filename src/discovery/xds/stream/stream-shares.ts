@@ -5,14 +5,14 @@
 import { getHeapStatistics } from 'node:v8';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
-import { withCode } from '../../../runtime/errors.ts';
+import { appendCode } from '../../../runtime/errors.ts';
 import { groupOfPeer } from '../admission/ads-admission.ts';
 import type { StreamRejection } from '../resource-source.ts';
 
 export interface ServedStream {
   /** `host:port` */
   readonly peer: string;
-  reject(why: StreamRejection): void;
+  reject(reason: StreamRejection): void;
 }
 
 /** Upper estimate of a stream's heap size (docs/scaling.md, `replica.connectionKib`). */
@@ -27,17 +27,17 @@ export class StreamShares {
   readonly #streams: FairQueue<ServedStream>;
   readonly #onDisplaced: () => void;
 
-  /** @param displaced called when a stream is ended for another one */
-  constructor(maxStreams: number, displaced: () => void) {
+  /** @param onDisplaced called when a stream is ended for another one */
+  constructor(maxStreams: number, onDisplaced: () => void) {
     this.#maxStreams = maxStreams;
     this.#streams = new FairQueue({ maxItems: maxStreams });
-    this.#onDisplaced = displaced;
+    this.#onDisplaced = onDisplaced;
   }
 
   /** `undefined` if a stream with these identities can be served. */
   rejectionOf({ peer }: Pick<ServedStream, 'peer'>, identities: readonly string[]): StreamRejection | undefined {
     const key = keyOf(peer, identities);
-    return this.#streams.accepts(key) ? undefined : this.#exhaustedRejection(key);
+    return this.#streams.canAdd(key) ? undefined : this.#exhaustedRejection(key);
   }
 
   add(stream: ServedStream, identities: readonly string[]): void {
@@ -47,7 +47,7 @@ export class StreamShares {
     this.#onDisplaced();
     rejection.reject({
       code: 'RESOURCE_EXHAUSTED',
-      reason: withCode(
+      reason: appendCode(
         `the limit of ${this.#maxStreams} xDS streams of this replica is reached, and the namespace of this stream has the most`,
         'STREAMS_EXHAUSTED',
       ),
@@ -62,7 +62,7 @@ export class StreamShares {
     const holderText = namespace === '' ? `address ${account} (clients without an identity)` : `namespace ${namespace}`;
     const count = this.#streams.sizeOf(namespace === '' ? [namespace, account] : [namespace]);
     const text = `${this.#streams.size} of at most ${this.#maxStreams} xDS streams are open at this replica, and ${holderText} has its fair share of ${count}`;
-    const reason = withCode(text, 'STREAMS_EXHAUSTED');
+    const reason = appendCode(text, 'STREAMS_EXHAUSTED');
     return { code: 'RESOURCE_EXHAUSTED', reason };
   }
 }

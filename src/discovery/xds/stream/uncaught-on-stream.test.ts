@@ -18,9 +18,9 @@ test.for<[string, () => void]>([
   const caughtErrors = uncaughtErrors();
   const { source, client } = await start();
   const other = await openSubscribedStream(client());
-  const { open } = source;
-  source.open = (node) => {
-    const openedSource = open.call(source, node);
+  const { openNode } = source;
+  source.openNode = (node) => {
+    const openedSource = openNode.call(source, node);
     if ('error' in openedSource) return openedSource;
     const { get } = openedSource.resources;
     const failing: typeof get = (...parameters) => {
@@ -33,7 +33,7 @@ test.for<[string, () => void]>([
   stream.send({ node: givenNode, typeUrl: clusterType });
   expect((await stream.ended).details).toBe('internal error [INTERNAL_ERROR]');
   expect(caughtErrors.map(({ owner }) => owner)).toEqual(['ads-connection-2']);
-  source.open = open;
+  source.openNode = openNode;
   other.send({ typeUrl: clusterType, resourceNames: ['a'], responseNonce: other.responses[0]!.nonce });
   await other.next();
   await openSubscribedStream(client());

@@ -1,8 +1,8 @@
 /** Updates proxies in the order of the push queue, in slices of the event loop. */
 import type { ProxiesServe } from '../../../../machines/discovery/protocol.ts';
-import { letEscape } from '../../../runtime/fences/uncaught.ts';
+import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
 import type { ResourceChange } from '../resource-source.ts';
-import { Slices } from './slices.ts';
+import { SliceScheduler } from './slices.ts';
 
 export interface ProxyTurnsOptions {
   serve(connection: number, change: ResourceChange, order: ProxiesServe): void;
@@ -16,7 +16,10 @@ export class ProxyTurns {
   readonly #options: ProxyTurnsOptions;
   readonly #orders: ProxiesServe[] = [];
   #current: { readonly change: ResourceChange; completedCount: number } | undefined;
-  readonly #slices = new Slices(() => this.#orders[0] !== undefined && this.#serveOne(this.#orders[0]), true);
+  readonly #slices = new SliceScheduler(
+    () => this.#orders[0] !== undefined && this.#serveNextConnection(this.#orders[0]),
+    true,
+  );
 
   constructor(options: ProxyTurnsOptions) {
     this.#options = options;
@@ -39,7 +42,7 @@ export class ProxyTurns {
     this.#current = undefined;
   }
 
-  #serveOne(order: ProxiesServe): boolean {
+  #serveNextConnection(order: ProxiesServe): boolean {
     const { version, forced, configs, connections } = order;
     this.#current ??= { change: { version, forced, configs: new Set(configs) }, completedCount: 0 };
     const current = this.#current;
@@ -60,7 +63,7 @@ export class ProxyTurns {
       try {
         this.#options.onFailed?.(connection, error);
       } catch (reportError) {
-        letEscape(reportError);
+        throwUncaught(reportError);
       }
     }
   }

@@ -1,7 +1,7 @@
 /** Serves all clients of a server without a push queue (the conformance target) in slices of the event loop. */
-import { letEscape } from '../../../runtime/fences/uncaught.ts';
+import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
 import type { ResourceChange } from '../resource-source.ts';
-import { Slices } from './slices.ts';
+import { SliceScheduler } from './slices.ts';
 
 export interface PushRoundsOptions {
   readonly clients: () => Iterable<number>;
@@ -21,7 +21,7 @@ export class PushRounds {
         startedAt: number;
       }
     | undefined;
-  readonly #slices = new Slices(() => this.#serveOne());
+  readonly #slices = new SliceScheduler(() => this.#serveNextConnection());
 
   constructor(options: PushRoundsOptions) {
     this.#options = options;
@@ -38,7 +38,7 @@ export class PushRounds {
     this.#currentRound = undefined;
   }
 
-  #serveOne(): boolean {
+  #serveNextConnection(): boolean {
     const { clients, serve, finished } = this.#options;
     if (this.#currentRound === undefined) {
       const change = this.#next;
@@ -52,7 +52,7 @@ export class PushRounds {
       try {
         serve(client, currentRound.change);
       } catch (error) {
-        letEscape(error);
+        throwUncaught(error);
       }
     }
     // Serving may have stopped the server.

@@ -2,11 +2,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
-import { countSocketBytes, isTurnFull, Slices, sliceMs } from './slices.ts';
+import { countSocketBytes, isTurnFull, maxSliceMs, SliceScheduler } from './slices.ts';
 
 test('Slices continue once and asynchronously if their own work stops and restarts them', async () => {
   const completedPieces: string[] = [];
-  const slices: Slices = new Slices(() => {
+  const slices: SliceScheduler = new SliceScheduler(() => {
     completedPieces.push('piece');
     if (completedPieces.length > 1) return false;
     slices.stop();
@@ -24,7 +24,7 @@ test('Slices report an error and continue with other work', async () => {
   const caughtErrors = uncaughtErrors();
   const completedPieces: string[] = [];
   const pieces = ['a', 'broken', 'b', 'c'];
-  const slices = new Slices(() => {
+  const slices = new SliceScheduler(() => {
     const piece = pieces.shift();
     if (piece === 'broken') throw new Error('a bug');
     if (piece !== undefined) completedPieces.push(piece);
@@ -41,7 +41,7 @@ test('Slices report an error and continue with other work', async () => {
 test('Slices let other tasks run even if work throws repeatedly', async () => {
   uncaughtErrors();
   let thrown = 0;
-  const slices = new Slices(() => {
+  const slices = new SliceScheduler(() => {
     thrown++;
     throw new Error('a bug');
   });
@@ -57,7 +57,7 @@ test('Slices let other tasks run even if work throws repeatedly', async () => {
 test('Slices pause until the next event loop iteration after writing too many bytes to sockets', async () => {
   const mib = 1024 * 1024;
   const pieces: string[] = [];
-  const slices = new Slices(() => {
+  const slices = new SliceScheduler(() => {
     pieces.push('piece');
     countSocketBytes(mib);
     return pieces.filter((one) => one === 'piece').length < 6;
@@ -88,7 +88,7 @@ function timedSlices(...all: readonly { name: string; isUrgent?: boolean; stepMs
   const events: string[] = [];
   for (const { name, isUrgent = false, stepMs, steps } of all) {
     let remainingSteps = steps;
-    const slices = new Slices(() => {
+    const slices = new SliceScheduler(() => {
       events.push(name);
       nowMs += stepMs;
       return --remainingSteps > 0;
@@ -107,15 +107,15 @@ async function recordTurns(events: string[], turns: number): Promise<string> {
 }
 
 test('Slices share the time of an event loop iteration, and those that had none run first in the next one', async () => {
-  const slice = { stepMs: 0.75 * sliceMs, steps: 2 };
+  const slice = { stepMs: 0.75 * maxSliceMs, steps: 2 };
   const events = timedSlices({ name: 'a', ...slice }, { name: 'b', ...slice }, { name: 'c', ...slice });
   expect(await recordTurns(events, 4)).toBe('a b | c a | b c | |');
 });
 
 test('urgent Slices run first, for half of the time if other work waits', async () => {
   const events = timedSlices(
-    { name: 'other', stepMs: sliceMs / 4, steps: 3 },
-    { name: 'push', isUrgent: true, stepMs: sliceMs / 4, steps: 7 },
+    { name: 'other', stepMs: maxSliceMs / 4, steps: 3 },
+    { name: 'push', isUrgent: true, stepMs: maxSliceMs / 4, steps: 7 },
   );
   expect(await recordTurns(events, 3)).toBe('push push other other | push push other | push push push |');
 });

@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { letEscape } from '../../../runtime/fences/uncaught.ts';
+import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
 
 /**
- * Time in an iteration of the event loop for all {@link Slices} together. Requests, ACKs and health checks are received between iterations, and a push
+ * Time in an iteration of the event loop for all {@link SliceScheduler} together. Requests, ACKs and health checks are received between iterations, and a push
  * takes about five of them. With 5 ms for each of the slices, pushes took 1.7 times as long while thousands of clients connected; with 2 ms for all, the
  * clients needed up to a third more processor time on a busy machine.
  */
-export const sliceMs = 3;
+export const maxSliceMs = 3;
 
 /** Share of urgent slices while others have work. */
 const urgentShare = 0.5;
@@ -46,11 +46,11 @@ export function hasTurnTime(): boolean {
       turnStartedAt = undefined;
     });
   }
-  return now - turnStartedAt < sliceMs && !isTurnFull();
+  return now - turnStartedAt < maxSliceMs && !isTurnFull();
 }
 
-/** All {@link Slices} with work, in the order in which they run. Those that had no time in an iteration run first in the next one. */
-const activeSlices = new Set<Slices>();
+/** All {@link SliceScheduler} with work, in the order in which they run. Those that had no time in an iteration run first in the next one. */
+const activeSlices = new Set<SliceScheduler>();
 let isTurnScheduled = false;
 /** A turn belongs to no stream, so an error in it must not end the stream that has scheduled it. */
 const withoutOwner = AsyncLocalStorage.snapshot();
@@ -63,7 +63,7 @@ function scheduleTurn(): void {
 
 function runTurn(): void {
   isTurnScheduled = false;
-  const turnEndsAt = performance.now() + sliceMs;
+  const turnEndsAt = performance.now() + maxSliceMs;
   const inOrder = [...activeSlices].toSorted((a, b) => Number(b.isUrgent) - Number(a.isUrgent));
   for (const [i, slices] of inOrder.entries()) {
     if (!activeSlices.has(slices)) continue;
@@ -76,7 +76,7 @@ function runTurn(): void {
 }
 
 /** Runs work for many clients in slices of the event loop. */
-export class Slices {
+export class SliceScheduler {
   readonly isUrgent: boolean;
   readonly #runStep: () => boolean;
   /** Number of starts and stops. */
@@ -113,7 +113,7 @@ export class Slices {
       while (hasMore && this.#changes === changesBefore && performance.now() < deadline && !isTurnFull());
     } catch (error) {
       // Continues in a later iteration, so that repeated errors do not block other tasks.
-      letEscape(error);
+      throwUncaught(error);
     }
     // The step may have stopped the work, and started it again.
     if (this.#changes !== changesBefore) return;

@@ -67,7 +67,7 @@ class ExpressionReader {
   }
 
   parseComplete(): void {
-    this.#expression();
+    this.#readExpression();
     if (this.#nextToken !== undefined) this.#throwUnexpected();
   }
 
@@ -75,19 +75,19 @@ class ExpressionReader {
     return this.#tokens[this.#tokenIndex];
   }
 
-  #isNextSign(...texts: readonly string[]): boolean {
+  #isNextTokenIn(...texts: readonly string[]): boolean {
     const { kind, text } = this.#nextToken ?? { kind: 'end', text: '' };
     return (kind === 'sign' || (kind === 'name' && text === 'in')) && texts.includes(text);
   }
 
-  #takeSign(...texts: readonly string[]): boolean {
-    if (!this.#isNextSign(...texts)) return false;
+  #consumeToken(...texts: readonly string[]): boolean {
+    if (!this.#isNextTokenIn(...texts)) return false;
     this.#tokenIndex++;
     return true;
   }
 
   #expectText(text: string): void {
-    if (!this.#takeSign(text)) this.#throwUnexpected(`expected ${text}`);
+    if (!this.#consumeToken(text)) this.#throwUnexpected(`expected ${text}`);
   }
 
   #throwUnexpected(position = ''): never {
@@ -96,13 +96,13 @@ class ExpressionReader {
     throw new CelError(position === '' ? unexpectedText : `${unexpectedText}, ${position}`);
   }
 
-  #expression(): ExpressionShape {
+  #readExpression(): ExpressionShape {
     if (++this.#depth > maxDepth) throw new CelError(`nested deeper than ${maxDepth} levels`);
-    const shape = this.#operands(0);
-    if (this.#takeSign('?')) {
-      this.#operands(0);
+    const shape = this.#readOperands(0);
+    if (this.#consumeToken('?')) {
+      this.#readOperands(0);
       this.#expectText(':');
-      this.#expression();
+      this.#readExpression();
       this.#depth--;
       return 'other';
     }
@@ -112,68 +112,71 @@ class ExpressionReader {
 
   static readonly #levels = [['||'], ['&&'], ['<', '<=', '>=', '>', '==', '!=', 'in'], ['+', '-'], ['*', '/', '%']];
 
-  #operands(level: number): ExpressionShape {
+  #readOperands(level: number): ExpressionShape {
     const operators = ExpressionReader.#levels[level];
-    if (operators === undefined) return this.#unary();
-    let shape = this.#operands(level + 1);
-    while (this.#takeSign(...operators)) {
-      this.#operands(level + 1);
+    if (operators === undefined) return this.#readUnary();
+    let shape = this.#readOperands(level + 1);
+    while (this.#consumeToken(...operators)) {
+      this.#readOperands(level + 1);
       shape = 'other';
     }
     return shape;
   }
 
-  #unary(): ExpressionShape {
-    const sign = this.#isNextSign('!') ? '!' : '-';
-    if (!this.#isNextSign(sign)) return this.#member();
+  #readUnary(): ExpressionShape {
+    const operator = this.#isNextTokenIn('!') ? '!' : '-';
+    if (!this.#isNextTokenIn(operator)) return this.#readMember();
     // A minus directly before a number belongs to the number.
-    while (this.#isNextSign(sign) && !(sign === '-' && this.#tokens[this.#tokenIndex + 1]?.kind === 'literal'))
+    while (
+      this.#isNextTokenIn(operator) &&
+      !(operator === '-' && this.#tokens[this.#tokenIndex + 1]?.kind === 'literal')
+    )
       this.#tokenIndex++;
-    this.#member();
+    this.#readMember();
     return 'other';
   }
 
-  #member(): ExpressionShape {
-    let shape = this.#primary();
+  #readMember(): ExpressionShape {
+    let shape = this.#readPrimary();
     for (;;) {
-      if (this.#takeSign('[')) {
-        this.#expression();
+      if (this.#consumeToken('[')) {
+        this.#readExpression();
         this.#expectText(']');
         shape = 'other';
-      } else if (this.#takeSign('.')) {
-        const name = this.#name(true);
-        shape = this.#isNextSign('(') ? this.#call(name, 'onValue') : 'field';
+      } else if (this.#consumeToken('.')) {
+        const name = this.#readName(true);
+        shape = this.#isNextTokenIn('(') ? this.#readCall(name, 'onValue') : 'field';
       } else {
-        if (this.#isNextSign('{')) throw new CelError('message construction is not supported by Envoy');
+        if (this.#isNextTokenIn('{')) throw new CelError('message construction is not supported by Envoy');
         return shape;
       }
     }
   }
 
-  #primary(): ExpressionShape {
+  #readPrimary(): ExpressionShape {
     const token = this.#nextToken;
     if (token === undefined) this.#throwUnexpected();
-    const negative = this.#isNextSign('-') && this.#tokens[this.#tokenIndex + 1]?.kind === 'literal';
-    if (negative) this.#tokenIndex++;
+    const isNegative = this.#isNextTokenIn('-') && this.#tokens[this.#tokenIndex + 1]?.kind === 'literal';
+    if (isNegative) this.#tokenIndex++;
     if (this.#nextToken?.kind === 'literal') {
-      if (isTooLarge(this.#nextToken.text, negative))
+      if (isTooLarge(this.#nextToken.text, isNegative))
         throw new CelError(`the number ${this.#nextToken.text} exceeds 64 bits`);
       this.#tokenIndex++;
       return 'other';
     }
-    if (this.#takeSign('(')) {
-      const shape = this.#expression();
+    if (this.#consumeToken('(')) {
+      const shape = this.#readExpression();
       this.#expectText(')');
       return shape;
     }
-    if (this.#takeSign('[')) return this.#items(']');
-    if (this.#takeSign('{')) return this.#entries();
-    this.#takeSign('.');
-    const name = this.#name();
-    return this.#isNextSign('(') ? this.#call(name, 'byName') : 'other';
+    if (this.#consumeToken('[')) return this.#readItems(']');
+    if (this.#consumeToken('{')) return this.#readEntries();
+    this.#consumeToken('.');
+    const name = this.#readName();
+    return this.#isNextTokenIn('(') ? this.#readCall(name, 'byName') : 'other';
   }
 
-  #name(isField = false): string {
+  #readName(isField = false): string {
     const token = this.#nextToken;
     if (token?.kind !== 'name' || token.text === 'in') this.#throwUnexpected('expected a name');
     if (!isField && reservedWords.has(token.text)) throw new CelError(`${token.text} is a reserved word`);
@@ -181,31 +184,31 @@ class ExpressionReader {
     return token.text;
   }
 
-  #items(end: ')' | ']'): ExpressionShape {
-    while (!this.#takeSign(end)) {
-      this.#expression();
-      if (!this.#takeSign(',') && !this.#isNextSign(end)) this.#throwUnexpected(`expected ${end}`);
+  #readItems(end: ')' | ']'): ExpressionShape {
+    while (!this.#consumeToken(end)) {
+      this.#readExpression();
+      if (!this.#consumeToken(',') && !this.#isNextTokenIn(end)) this.#throwUnexpected(`expected ${end}`);
     }
     return 'other';
   }
 
-  #entries(): ExpressionShape {
-    while (!this.#takeSign('}')) {
-      this.#expression();
+  #readEntries(): ExpressionShape {
+    while (!this.#consumeToken('}')) {
+      this.#readExpression();
       this.#expectText(':');
-      this.#expression();
-      if (!this.#takeSign(',') && !this.#isNextSign('}')) this.#throwUnexpected('expected }');
+      this.#readExpression();
+      if (!this.#consumeToken(',') && !this.#isNextTokenIn('}')) this.#throwUnexpected('expected }');
     }
     return 'other';
   }
 
-  #call(name: string, form: 'onValue' | 'byName'): ExpressionShape {
+  #readCall(name: string, form: 'onValue' | 'byName'): ExpressionShape {
     this.#expectText('(');
     const firstIndex = this.#tokenIndex;
     const shapes: ExpressionShape[] = [];
-    if (!this.#takeSign(')')) {
-      do shapes.push(this.#expression());
-      while (this.#takeSign(','));
+    if (!this.#consumeToken(')')) {
+      do shapes.push(this.#readExpression());
+      while (this.#consumeToken(','));
       this.#expectText(')');
     }
     if (form === 'byName' && name === 'has') {
@@ -233,9 +236,9 @@ class ExpressionReader {
 }
 
 /** Integers have 64 bits. */
-function isTooLarge(literal: string, negative: boolean): boolean {
+function isTooLarge(literal: string, isNegative: boolean): boolean {
   const [, digits, unsignedSuffix] = /^(0x[0-9a-fA-F]+|\d+)([uU]?)$/.exec(literal) ?? [];
   if (digits === undefined) return false;
-  const maxValue = unsignedSuffix ? 2n ** 64n - 1n : 2n ** 63n - (negative ? 0n : 1n);
+  const maxValue = unsignedSuffix ? 2n ** 64n - 1n : 2n ** 63n - (isNegative ? 0n : 1n);
   return BigInt(digits) > maxValue;
 }

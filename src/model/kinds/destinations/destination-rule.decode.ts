@@ -11,11 +11,11 @@ import {
   optional,
   refine,
   required,
-  restricting,
+  restrictingField,
   struct,
   withDefault,
 } from '../../fields/decode.ts';
-import { describedAs, inSchema } from '../../fields/description.ts';
+import { withDescription, withSchemaValidation } from '../../fields/description.ts';
 import { isWildcard } from '../../fields/hostname.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { anyHostViolation, isDnsLabel, partialWildcardWarning } from '../../fields/names.ts';
@@ -31,7 +31,7 @@ import type { TrafficPolicy } from './traffic-policy.ts';
 
 const subset: Decoder<Subset> = struct<Subset>({
   name: required(
-    inSchema(
+    withSchemaValidation(
       refine(name, (value, path) =>
         violation.errorsAt(path, isDnsLabel(value) ? undefined : violation.mustBe('a DNS label', value)),
       ),
@@ -51,7 +51,7 @@ const uniqueSubsets = {
 
 /** Checks the size before decoding, because decoding many settings takes long. */
 function withoutTooManySettings<A>(decoder: Decoder<A>): Decoder<A> {
-  return describedAs(
+  return withDescription(
     (value: unknown, path: string) => {
       const errors = isObject(value) ? settingsErrors([value, ...listOf(value.subsets)].map(policyOf), path) : [];
       return errors.length > 0 ? decodedOrErrors(errors, missingPart as A) : decoder(value, path);
@@ -74,11 +74,11 @@ function settingsErrors(policies: readonly unknown[], path: string): FieldError[
 export const destinationRule: Decoder<DestinationRule> = refine(
   withoutTooManySettings(
     struct<DestinationRule>({
-      host: required(inSchema(hostText(anyHostViolation), { pattern: hostPattern })),
+      host: required(withSchemaValidation(hostText(anyHostViolation), { pattern: hostPattern })),
       trafficPolicy: optional(trafficPolicy),
-      subsets: optional(inSchema(list(subset, maxSubsets), uniqueSubsets)),
+      subsets: optional(withSchemaValidation(list(subset, maxSubsets), uniqueSubsets)),
       exportTo: optional(exportTo),
-      workloadSelector: restricting(optional(selector)),
+      workloadSelector: restrictingField(optional(selector)),
     }),
   ),
   sizeErrors,
@@ -132,7 +132,7 @@ function localityWarnings(policy: TrafficPolicy | undefined, path: string, paren
   return [
     violation.fieldError(
       `${path}.loadBalancer.localityLbSetting`,
-      violation.ineffective('failover needs outlierDetection'),
+      violation.ineffectiveField('failover needs outlierDetection'),
     ),
   ];
 }
@@ -159,7 +159,7 @@ export function credentialWarnings(rule: DestinationRule): FieldError[] {
     .map(({ path }) =>
       violation.fieldError(
         `${path}.tls.credentialName`,
-        violation.doubtful('applies to gateways only; sidecars need a rule with a workloadSelector'),
+        violation.doubtfulValue('applies to gateways only; sidecars need a rule with a workloadSelector'),
       ),
     );
 }

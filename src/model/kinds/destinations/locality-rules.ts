@@ -8,7 +8,7 @@ export function localityErrors(setting: LocalityLoadBalancerSetting, path: strin
   const { distribute = [], failover = [], failoverPriority = [] } = setting;
   const errors: FieldError[] = [];
   if (distribute.length > 0 && (failover.length > 0 || failoverPriority.length > 0)) {
-    errors.push(violation.fieldError(path, violation.exclusive(['distribute', 'failover or failoverPriority'])));
+    errors.push(violation.fieldError(path, violation.exclusiveFields(['distribute', 'failover or failoverPriority'])));
   }
   for (const [index, { from, to }] of distribute.entries()) {
     const entryPath = `${fieldPath(path, 'distribute')}[${index}]`;
@@ -55,17 +55,17 @@ function localityViolation(locality: string, path: string): FieldError[] {
 
 function overlapErrors(localities: readonly string[], path: string): FieldError[] {
   return localities.flatMap((locality, index) => {
-    const other = localities
+    const overlappingLocality = localities
       .slice(0, index)
       .find((candidate) => containsLocality(candidate, locality) || containsLocality(locality, candidate));
-    return other === undefined
+    return overlappingLocality === undefined
       ? []
-      : [violation.fieldError(path, violation.conflict(`${locality} and ${other} overlap`))];
+      : [violation.fieldError(path, violation.conflict(`${locality} and ${overlappingLocality} overlap`))];
   });
 }
 
-function containsLocality(wider: string, narrow: string): boolean {
-  const wideParts = wider.split('/').filter((segment) => segment !== '*');
-  const narrowParts = narrow.split('/').filter((segment) => segment !== '*');
-  return wideParts.every((segment, index) => segment === narrowParts[index]);
+function containsLocality(widerLocality: string, narrowerLocality: string): boolean {
+  const widerParts = widerLocality.split('/').filter((segment) => segment !== '*');
+  const narrowParts = narrowerLocality.split('/').filter((segment) => segment !== '*');
+  return widerParts.every((segment, index) => segment === narrowParts[index]);
 }

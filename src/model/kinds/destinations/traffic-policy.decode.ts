@@ -12,7 +12,7 @@ import {
   fieldPath,
   integer,
   list,
-  mapped,
+  mapDecoder,
   name,
   type OptionalField,
   oneOf,
@@ -20,13 +20,13 @@ import {
   port,
   refine,
   required,
-  restricting,
+  restrictingField,
   restrictions,
   struct,
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { atMostOneOf, exactlyOneOf, inSchema, someOf } from '../../fields/description.ts';
+import { atLeastOneOf, atMostOneOf, exactlyOneOf, withSchemaValidation } from '../../fields/description.ts';
 import { withoutEffect, withoutEffectBeside } from '../../fields/effect.ts';
 import { isIpAddress } from '../../fields/names.ts';
 import * as violation from '../../fields/violation.ts';
@@ -88,7 +88,7 @@ function poolOf(fields: FieldDecoders<T.HttpSettings>): Decoder<T.ConnectionPool
         ]
       : [],
   );
-  return inSchema(
+  return withSchemaValidation(
     refine(struct<T.ConnectionPoolSettings>({ tcp: optional(tcpSettings), http: optional(http) }), (pool, path) =>
       pool.tcp || pool.http ? [] : [violation.fieldError(path, violation.missingAny(['tcp', 'http']))],
     ),
@@ -104,14 +104,14 @@ export const inboundConnectionPool = poolOf({
 });
 
 /** Rejects line breaks, for which Envoy rejects all routes of a port, or all clusters. */
-const singleLine: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
+const singleLineText: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
 const singleLineOrEmpty: Decoder<string> = refine(text, (value, path) =>
   violation.errorsAt(path, lineViolation(value)),
 );
 const ringSize = integer(0, 8_388_608);
 
 const httpCookie = struct<T.HttpCookie>({
-  name: required(singleLine),
+  name: required(singleLineText),
   path: optional(singleLineOrEmpty),
   ttlMs: optional(durationOrZero, 'ttl'),
   attributes: optional(
@@ -119,7 +119,7 @@ const httpCookie = struct<T.HttpCookie>({
       // The value is optional, because attributes such as Secure have none.
       list(
         struct<{ name: string; value: string }>({
-          name: required(singleLine),
+          name: required(singleLineText),
           value: withDefault(singleLineOrEmpty, ''),
         }),
       ),
@@ -138,13 +138,13 @@ const httpCookie = struct<T.HttpCookie>({
 const hashKeys = ['httpHeaderName', 'httpCookie', 'useSourceIp', 'httpQueryParameterName'] as const;
 const ringFields = ['ringHash', 'maglev', 'minimumRingSize'] as const;
 
-const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = inSchema(
+const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = withSchemaValidation(
   refine(
     struct<T.ConsistentHashLoadBalancer>({
-      httpHeaderName: optional(singleLine),
+      httpHeaderName: optional(singleLineText),
       httpCookie: optional(httpCookie),
       useSourceIp: optional(boolean),
-      httpQueryParameterName: optional(singleLine),
+      httpQueryParameterName: optional(singleLineText),
       ringHash: optional(struct<{ minimumRingSize?: number }>({ minimumRingSize: optional(ringSize) })),
       maglev: optional(struct<{ tableSize?: number }>({ tableSize: optional(maglevTableSize()) })),
       minimumRingSize: optional(ringSize),
@@ -153,8 +153,8 @@ const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = inSchema(
       const keys = hashKeys.filter((key) => hash[key] !== undefined);
       const setRingFields = ringFields.filter((key) => hash[key] !== undefined);
       return [
-        ...(keys.length === 1 ? [] : [violation.fieldError(path, violation.choice(hashKeys, keys))]),
-        ...(setRingFields.length <= 1 ? [] : [violation.fieldError(path, violation.exclusive(ringFields))]),
+        ...(keys.length === 1 ? [] : [violation.fieldError(path, violation.choiceViolation(hashKeys, keys))]),
+        ...(setRingFields.length <= 1 ? [] : [violation.fieldError(path, violation.exclusiveFields(ringFields))]),
       ];
     },
   ),
@@ -174,17 +174,17 @@ function isPrime(value: number): boolean {
 
 const region = struct<{ from: string; to: string }>({ from: required(name), to: required(name) });
 
-function unlessDisabled<A>(field: OptionalField<A>): OptionalField<A> {
+function ineffectiveIfDisabled<A>(field: OptionalField<A>): OptionalField<A> {
   return withoutEffectBeside(field, 'enabled: false disables it', ({ enabled }) => enabled === false);
 }
 
-function ifEnabled<A>(field: OptionalField<A>): OptionalField<A> {
+function ineffectiveUnlessEnabled<A>(field: OptionalField<A>): OptionalField<A> {
   return withoutEffectBeside(field, 'it needs enabled: true', ({ enabled }) => enabled !== true);
 }
 
 export const localityLbSetting: Decoder<T.LocalityLoadBalancerSetting> = refine(
   struct<T.LocalityLoadBalancerSetting>({
-    distribute: unlessDisabled(
+    distribute: ineffectiveIfDisabled(
       optional(
         list(
           struct<{ from: string; to: Readonly<Record<string, number>> }>({
@@ -194,29 +194,29 @@ export const localityLbSetting: Decoder<T.LocalityLoadBalancerSetting> = refine(
         ),
       ),
     ),
-    failover: unlessDisabled(optional(list(region))),
-    failoverPriority: unlessDisabled(optional(list(name))),
+    failover: ineffectiveIfDisabled(optional(list(region))),
+    failoverPriority: ineffectiveIfDisabled(optional(list(name))),
     enabled: optional(boolean),
   }),
   localityErrors,
 );
 
-const ownLevels = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone', 'topology.istio.io/subzone'];
+const localityLabels = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone', 'topology.istio.io/subzone'];
 
 const zoneAwareLbSetting: Decoder<T.ZoneAwareLoadBalancerSetting> = refine(
   struct<T.ZoneAwareLoadBalancerSetting>({
     enabled: optional(boolean),
-    failover: ifEnabled(optional(list(region))),
-    failoverPriority: ifEnabled(optional(list(name))),
-    minClusterSize: ifEnabled(optional(count)),
+    failover: ineffectiveUnlessEnabled(optional(list(region))),
+    failoverPriority: ineffectiveUnlessEnabled(optional(list(name))),
+    minClusterSize: ineffectiveUnlessEnabled(optional(count)),
   }),
   ({ failover }, path) => localityErrors({ ...(failover && { failover }) }, path),
   ({ failoverPriority = [] }, path) =>
     failoverPriority.flatMap((label, index) =>
       violation.errorsAt(
         `${fieldPath(path, 'failoverPriority')}[${index}]`,
-        ownLevels.includes(label.split('=', 1)[0]!)
-          ? violation.notAllowed('must not be a region, zone or subzone, which always apply', label)
+        localityLabels.includes(label.split('=', 1)[0]!)
+          ? violation.disallowedValue('must not be a region, zone or subzone, which always apply', label)
           : undefined,
       ),
     ),
@@ -226,7 +226,7 @@ const warmup = struct<T.WarmupConfiguration>({
   durationMs: required(durationAtLeast(1), 'duration'),
   minimumPercent: optional(percent()),
   aggression: optional(
-    inSchema(
+    withSchemaValidation(
       refine(decimal, (value, path) =>
         value >= 1 ? [] : [violation.fieldError(path, violation.outOfRange('at least 1', value))],
       ),
@@ -239,15 +239,15 @@ function percent(): Decoder<number> {
   const decoder = refine(decimal, (value, path) => {
     return value >= 0 && value <= 100 ? [] : [violation.fieldError(path, violation.outOfRange('from 0 to 100', value))];
   });
-  return inSchema(decoder, { minimum: 0, maximum: 100 });
+  return withSchemaValidation(decoder, { minimum: 0, maximum: 100 });
 }
 
 interface WrittenLoadBalancer extends Omit<T.LoadBalancerSettings, 'simple'> {
   readonly simple?: T.SimpleLoadBalancer | 'LEAST_CONN' | 'UNSPECIFIED';
 }
 
-const loadBalancer: Decoder<T.LoadBalancerSettings> = inSchema(
-  mapped(
+const loadBalancer: Decoder<T.LoadBalancerSettings> = withSchemaValidation(
+  mapDecoder(
     refine(
       struct<WrittenLoadBalancer>(
         {
@@ -263,15 +263,15 @@ const loadBalancer: Decoder<T.LoadBalancerSettings> = inSchema(
             ({ simple, consistentHash: hash }) => simple === 'RANDOM' || simple === 'PASSTHROUGH' || isObject(hash),
           ),
         },
-        { warmupDurationSecs: ['warmup', mapped(durationAtLeast(1), (ms) => ({ durationMs: ms }))] },
+        { warmupDurationSecs: ['warmup', mapDecoder(durationAtLeast(1), (ms) => ({ durationMs: ms }))] },
       ),
       (settings, path) =>
         settings.simple !== undefined && settings.consistentHash !== undefined
-          ? [violation.fieldError(path, violation.exclusive(['simple', 'consistentHash']))]
+          ? [violation.fieldError(path, violation.exclusiveFields(['simple', 'consistentHash']))]
           : [],
       (settings, path) =>
         settings.localityLbSetting !== undefined && settings.zoneAwareLbSetting !== undefined
-          ? [violation.fieldError(path, violation.exclusive(['localityLbSetting', 'zoneAwareLbSetting']))]
+          ? [violation.fieldError(path, violation.exclusiveFields(['localityLbSetting', 'zoneAwareLbSetting']))]
           : [],
     ),
     ({ simple, ...otherSettings }): T.LoadBalancerSettings => {
@@ -309,24 +309,24 @@ const disabledTlsReason = 'mode DISABLE disables TLS';
 const ownCertificateReason = 'only mode MUTUAL presents a client certificate';
 const notMeshModeReason = 'only modes SIMPLE and MUTUAL use it';
 
-function forModes<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
+function onlyInModes<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
   return withoutEffectBeside(field, reason, ({ mode }) => typeof mode === 'string' && !modes.includes(mode), [false]);
 }
 
-export const clientTls: Decoder<T.ClientTlsSettings> = inSchema(
+export const clientTls: Decoder<T.ClientTlsSettings> = withSchemaValidation(
   refine(
     struct<T.ClientTlsSettings>({
       mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
-      clientCertificate: forModes(optional(fileName), ownCertificateReason, ['MUTUAL', 'ISTIO_MUTUAL']),
-      privateKey: forModes(optional(fileName), ownCertificateReason, ['MUTUAL', 'ISTIO_MUTUAL']),
+      clientCertificate: onlyInModes(optional(fileName), ownCertificateReason, ['MUTUAL', 'ISTIO_MUTUAL']),
+      privateKey: onlyInModes(optional(fileName), ownCertificateReason, ['MUTUAL', 'ISTIO_MUTUAL']),
       ...restrictions({
-        caCertificates: forModes(optional(fileName), disabledTlsReason, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
-        subjectAltNames: forModes(optional(list(name)), disabledTlsReason, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
-        credentialName: forModes(optional(name), notMeshModeReason, ['SIMPLE', 'MUTUAL']),
-        caCrl: forModes(optional(fileName), notMeshModeReason, ['SIMPLE', 'MUTUAL']),
+        caCertificates: onlyInModes(optional(fileName), disabledTlsReason, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+        subjectAltNames: onlyInModes(optional(list(name)), disabledTlsReason, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+        credentialName: onlyInModes(optional(name), notMeshModeReason, ['SIMPLE', 'MUTUAL']),
+        caCrl: onlyInModes(optional(fileName), notMeshModeReason, ['SIMPLE', 'MUTUAL']),
       }),
-      sni: forModes(optional(text), disabledTlsReason, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
-      insecureSkipVerify: forModes(optional(boolean), notMeshModeReason, ['SIMPLE', 'MUTUAL']),
+      sni: onlyInModes(optional(text), disabledTlsReason, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+      insecureSkipVerify: onlyInModes(optional(boolean), notMeshModeReason, ['SIMPLE', 'MUTUAL']),
     }),
     clientTlsErrors,
   ),
@@ -342,7 +342,7 @@ export const clientTls: Decoder<T.ClientTlsSettings> = inSchema(
       {
         anyOf: [
           { properties: { mode: { enum: ['DISABLE', 'SIMPLE', 'MUTUAL'] } } },
-          { not: someOf(['clientCertificate', 'privateKey', 'caCertificates']) },
+          { not: atLeastOneOf(['clientCertificate', 'privateKey', 'caCertificates']) },
         ],
       },
     ],
@@ -356,22 +356,26 @@ function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (tls.insecureSkipVerify === true) {
     // With MUTUAL, `credentialName` is allowed: it provides the client certificate, and its CA is not used.
-    const checkingFields = [
+    const verificationFields = [
       'caCertificates',
       'subjectAltNames',
       ...(tls.mode === 'SIMPLE' ? ['credentialName' as const] : []),
     ];
-    const inVain = checkingFields.filter((field) => tls[field as keyof T.ClientTlsSettings] !== undefined);
+    const ineffectiveFields = verificationFields.filter(
+      (field) => tls[field as keyof T.ClientTlsSettings] !== undefined,
+    );
     errors.push(
       ...violation.errorsAt(
         fieldPath(path, 'insecureSkipVerify'),
-        inVain.length > 0 ? violation.excluded(`together with ${violation.listText(inVain)}`) : undefined,
+        ineffectiveFields.length > 0
+          ? violation.excludedField(`together with ${violation.listText(ineffectiveFields)}`)
+          : undefined,
       ),
     );
   }
   if ((tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL') && tls.credentialName !== undefined) {
     if (setFields.length > 0)
-      errors.push(violation.fieldError(path, violation.exclusive(['credentialName', ...setFields])));
+      errors.push(violation.fieldError(path, violation.exclusiveFields(['credentialName', ...setFields])));
     return errors;
   }
   if (tls.mode === 'MUTUAL') {
@@ -380,7 +384,7 @@ function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
         errors.push(
           violation.fieldError(
             fieldPath(path, field),
-            violation.missing('with mode MUTUAL unless credentialName is set'),
+            violation.missingValue('with mode MUTUAL unless credentialName is set'),
           ),
         );
       }
@@ -388,7 +392,7 @@ function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
   }
   if (tls.mode === 'ISTIO_MUTUAL') {
     for (const field of setFields)
-      errors.push(violation.fieldError(fieldPath(path, field), violation.excluded('with mode ISTIO_MUTUAL')));
+      errors.push(violation.fieldError(fieldPath(path, field), violation.excludedField('with mode ISTIO_MUTUAL')));
   }
   return errors;
 }
@@ -412,7 +416,7 @@ const portPolicyFields = {
   loadBalancer: optional(loadBalancer),
   connectionPool: optional(connectionPool),
   outlierDetection: optional(outlierDetection),
-  ...restrictions({ tls: restricting(optional(clientTls)) }),
+  ...restrictions({ tls: restrictingField(optional(clientTls)) }),
 };
 
 const portPolicy: Decoder<T.PortTrafficPolicy> = struct<T.PortTrafficPolicy>({
@@ -420,7 +424,7 @@ const portPolicy: Decoder<T.PortTrafficPolicy> = struct<T.PortTrafficPolicy>({
   port: required(portSelector),
 });
 
-export const trafficPolicy: Decoder<T.TrafficPolicy> = inSchema(
+export const trafficPolicy: Decoder<T.TrafficPolicy> = withSchemaValidation(
   refine(
     struct<T.TrafficPolicy>({
       ...portPolicyFields,
@@ -430,7 +434,7 @@ export const trafficPolicy: Decoder<T.TrafficPolicy> = inSchema(
       retryBudget: optional(retryBudget),
     }),
     (policy, path) => [
-      ...violation.errorsAt(path, Object.keys(policy).length === 0 ? violation.empty() : undefined),
+      ...violation.errorsAt(path, Object.keys(policy).length === 0 ? violation.emptyValue() : undefined),
       ...duplicateErrors(
         policy.portLevelSettings ?? [],
         (settings) => String(settings.port.number),

@@ -21,7 +21,7 @@ interface Rule {
   readonly isWhole?: true;
 }
 
-const needsService = violation.unsafe('is required: without it Envoy crashes on the first request');
+const needsService = violation.unsafeValue('is required: without it Envoy crashes on the first request');
 const zstd = 'envoy.extensions.compression.zstd';
 
 const rules: readonly Rule[] = [
@@ -46,7 +46,7 @@ const rules: readonly Rule[] = [
     field: 'sampling_window',
     violationOf: ({ samplingWindow }) =>
       samplingWindow !== undefined && samplingWindow.seconds < 1n
-        ? violation.unsafe('must be at least 1s: Envoy crashes with a shorter one')
+        ? violation.unsafeValue('must be at least 1s: Envoy crashes with a shorter one')
         : undefined,
   },
   {
@@ -55,7 +55,7 @@ const rules: readonly Rule[] = [
     violationOf: ({ credentialsFactoryName: name }) =>
       credentialsFactories.has(name)
         ? undefined
-        : violation.unsafe(
+        : violation.unsafeValue(
             `must be a credentials factory of Envoy, got ${JSON.stringify(name)}: Envoy crashes with others`,
           ),
   },
@@ -76,17 +76,17 @@ const credentialsFactories: ReadonlySet<string> = new Set([
   ...['', 'envoy.grpc_credentials.default', 'envoy.grpc_credentials.file_based_metadata'],
 ]);
 
-const rulesOf = Map.groupBy(rules, ({ type }) => type);
+const rulesByType = Map.groupBy(rules, ({ type }) => type);
 
 export function crashingValues(
   { schema, message }: Pick<LenientMessage, 'schema' | 'message'>,
-  { isMerged }: { readonly isMerged: boolean },
+  { isMerged: isMergePatch }: { readonly isMerged: boolean },
 ): readonly violation.FieldViolation[] {
-  return [...messagesWithin(schema, message)].flatMap((nested) =>
-    (rulesOf.get(nested.schema.typeName) ?? []).flatMap(({ field, violationOf, isWhole }) => {
-      const crashViolation = isWhole && isMerged ? undefined : violationOf(nested.message);
+  return [...messagesWithin(schema, message)].flatMap((nestedMessage) =>
+    (rulesByType.get(nestedMessage.schema.typeName) ?? []).flatMap(({ field, violationOf, isWhole }) => {
+      const crashViolation = isWhole && isMergePatch ? undefined : violationOf(nestedMessage.message);
       if (crashViolation === undefined) return [];
-      return [{ ...crashViolation, message: `${nested.schema.typeName}.${field} ${crashViolation.message}` }];
+      return [{ ...crashViolation, message: `${nestedMessage.schema.typeName}.${field} ${crashViolation.message}` }];
     }),
   );
 }
@@ -96,13 +96,14 @@ function dictionaryViolation(source: Fields): violation.FieldViolation | undefin
   if (kind !== 'inlineBytes' && kind !== 'inlineString') return undefined;
   const dictionary = Buffer.from(value);
   // A zstd dictionary starts with a magic number and its ID.
-  const isNamed = dictionary.length > 8 && dictionary.readUInt32LE(0) === 0xec30a437 && dictionary.readUInt32LE(4) > 0;
-  return isNamed && isLoaded(dictionary)
+  const hasDictionaryId =
+    dictionary.length > 8 && dictionary.readUInt32LE(0) === 0xec30a437 && dictionary.readUInt32LE(4) > 0;
+  return hasDictionaryId && canLoadDictionary(dictionary)
     ? undefined
-    : violation.unsafe('must be a zstd dictionary with an ID: Envoy crashes with others');
+    : violation.unsafeValue('must be a zstd dictionary with an ID: Envoy crashes with others');
 }
 
-function isLoaded(dictionary: Buffer): boolean {
+function canLoadDictionary(dictionary: Buffer): boolean {
   try {
     zstdCompressSync('', { dictionary } as object);
     return true;

@@ -6,18 +6,18 @@ import {
   fail,
   integer,
   list,
-  mapped,
+  mapDecoder,
   oneOf,
   optional,
   port,
   refine,
   required,
-  restricting,
+  restrictingField,
   struct,
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { describedAs, inSchema } from '../../fields/description.ts';
+import { withDescription, withSchemaValidation } from '../../fields/description.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import { re2Violation } from '../../fields/re2.ts';
 import * as violation from '../../fields/violation.ts';
@@ -93,7 +93,7 @@ const clusterMatch = struct<F.ClusterMatch>({
 const contexts = ['ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'] as const;
 
 /** {@link anyPatch} accepts Waypoint patches, so schemas must accept them as well. */
-const context = describedAs((value: unknown, path: string) => oneOf(contexts)(value, path), {
+const context = withDescription((value: unknown, path: string) => oneOf(contexts)(value, path), {
   ...{ type: 'narrowed', decoder: text, validation: { enum: [...contexts, 'WAYPOINT'] } },
 });
 
@@ -114,7 +114,7 @@ const match = struct<F.PatchMatch>({
   cluster: optional(clusterMatch),
 });
 
-const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
+const json: Decoder<Readonly<Record<string, unknown>>> = withDescription(
   (value: unknown, path: string): Decoded<Readonly<Record<string, unknown>>> =>
     isObject(value) ? { _tag: 'Right', right: value } : fail(path, violation.wrongType('an object', value)),
   { type: 'any object' },
@@ -122,7 +122,7 @@ const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
 
 type Patch = Pick<F.EnvoyPatch, 'operation' | 'value' | 'filterClass'>;
 
-const patch = inSchema(
+const patch = withSchemaValidation(
   struct<Patch>({
     operation: required(oneOf(operations)),
     value: optional(json),
@@ -142,10 +142,10 @@ interface WrittenPatch {
 }
 
 const configPatch: Decoder<F.EnvoyPatch> = refine(
-  mapped(
+  mapDecoder(
     struct<WrittenPatch>({
       applyTo: required(oneOf(targets)),
-      match: restricting(withDefault(match, { context: 'ANY' })),
+      match: restrictingField(withDefault(match, { context: 'ANY' })),
       patch: required(patch),
     }),
     ({ patch: { operation, value, filterClass }, ...target }): F.EnvoyPatch => ({
@@ -164,21 +164,21 @@ const waypointPatch: F.EnvoyPatch = Object.freeze({
   operation: 'MERGE',
 });
 
-const anyPatch: Decoder<F.EnvoyPatch> = describedAs(
+const anyPatch: Decoder<F.EnvoyPatch> = withDescription(
   (value: unknown, path: string): Decoded<F.EnvoyPatch> => {
-    const isSkipped = isObject(value) && isObject(value.match) && value.match.context === 'WAYPOINT';
-    return isSkipped ? { _tag: 'Right', right: waypointPatch } : configPatch(value, path);
+    const isWaypointPatch = isObject(value) && isObject(value.match) && value.match.context === 'WAYPOINT';
+    return isWaypointPatch ? { _tag: 'Right', right: waypointPatch } : configPatch(value, path);
   },
   { type: 'narrowed', decoder: configPatch, validation: {} },
 );
 
-export const envoyFilter: Decoder<F.EnvoyFilter> = inSchema(
+export const envoyFilter: Decoder<F.EnvoyFilter> = withSchemaValidation(
   refine(
     struct<F.EnvoyFilter>(
       {
-        workloadSelector: restricting(
+        workloadSelector: restrictingField(
           optional(
-            mapped(
+            mapDecoder(
               struct<{ labels: Readonly<Record<string, string>> }>({ labels: withDefault(selectorLabels, {}) }),
               ({ labels }) => labels,
             ),
@@ -194,7 +194,7 @@ export const envoyFilter: Decoder<F.EnvoyFilter> = inSchema(
       violation.errorsAt(
         path,
         workloadSelector !== undefined && targetRefs.length > 0
-          ? violation.exclusive(['workloadSelector', 'targetRefs'])
+          ? violation.exclusiveFields(['workloadSelector', 'targetRefs'])
           : undefined,
       ),
   ),
@@ -202,7 +202,7 @@ export const envoyFilter: Decoder<F.EnvoyFilter> = inSchema(
     rules: [
       {
         rule: '!has(self.workloadSelector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
-        message: violation.exclusive(['workloadSelector', 'targetRefs']).message,
+        message: violation.exclusiveFields(['workloadSelector', 'targetRefs']).message,
       },
     ],
   },

@@ -42,7 +42,7 @@ const objectMatches: readonly ObjectMatch[] = ['listener', 'routeConfiguration',
 
 export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
   const { applyTo, match, operation, value } = patch;
-  const decoded = patchValue(patch);
+  const decodedValue = patchValue(patch);
   const allowedOperations = operationsOf[applyTo];
   const subFilter = match.listener?.filterChain?.filter?.subFilter;
   return [
@@ -54,30 +54,37 @@ export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
     ),
     ...violation.errorsAt(
       `${fieldPath(path, 'patch')}.value`,
-      value === undefined && operation !== 'REMOVE' ? violation.missing(`with ${operation}`) : undefined,
+      value === undefined && operation !== 'REMOVE' ? violation.missingValue(`with ${operation}`) : undefined,
     ),
     ...objectMatches
       .filter((field) => match[field] !== undefined && field !== matchOf[applyTo])
       .map((field) =>
-        violation.fieldError(`${fieldPath(path, 'match')}.${field}`, violation.excluded(`with applyTo ${applyTo}`)),
+        violation.fieldError(
+          `${fieldPath(path, 'match')}.${field}`,
+          violation.excludedField(`with applyTo ${applyTo}`),
+        ),
       ),
     ...violation.errorsAt(
       `${fieldPath(path, 'match')}.listener.filterChain.filter.subFilter`,
-      subFilter !== undefined && applyTo !== 'HTTP_FILTER' ? violation.excluded(`with applyTo ${applyTo}`) : undefined,
+      subFilter !== undefined && applyTo !== 'HTTP_FILTER'
+        ? violation.excludedField(`with applyTo ${applyTo}`)
+        : undefined,
     ),
     ...violation.errorsAt(
       `${fieldPath(path, 'match')}.listener.listenerFilter`,
       match.listener?.listenerFilter !== undefined && applyTo !== 'LISTENER_FILTER'
-        ? violation.excluded(`with applyTo ${applyTo}`)
+        ? violation.excludedField(`with applyTo ${applyTo}`)
         : undefined,
     ),
     ...nameErrors(applyTo, operation, value, `${fieldPath(path, 'patch')}.value`),
     ...violation.errorsAt(
       `${fieldPath(path, 'patch')}.value`,
-      decoded && E.isLeft(decoded) ? violation.malformed(`is not a valid ${applyTo}: ${decoded.left}`) : undefined,
+      decodedValue && E.isLeft(decodedValue)
+        ? violation.malformedValue(`is not a valid ${applyTo}: ${decodedValue.left}`)
+        : undefined,
     ),
-    ...(decoded && E.isRight(decoded)
-      ? crashingValues(decoded.right, { isMerged: mergeOperations.includes(operation) }).map((crashViolation) =>
+    ...(decodedValue && E.isRight(decodedValue)
+      ? crashingValues(decodedValue.right, { isMerged: mergeOperations.includes(operation) }).map((crashViolation) =>
           violation.fieldError(`${fieldPath(path, 'patch')}.value`, crashViolation),
         )
       : []),
@@ -91,11 +98,11 @@ function nameErrors(
   path: string,
 ): FieldError[] {
   const isFilter = applyTo === 'HTTP_FILTER' || applyTo === 'NETWORK_FILTER' || applyTo === 'LISTENER_FILTER';
-  const isNamed = isFilter || applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'EXTENSION_CONFIG';
+  const needsName = isFilter || applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'EXTENSION_CONFIG';
   const isAddition = operation === 'ADD' || operation === 'REPLACE' || insertOperations.includes(operation);
-  if (value === undefined || !isAddition || !isNamed) return [];
+  if (value === undefined || !isAddition || !needsName) return [];
   const hasName = typeof value.name === 'string' && value.name !== '';
-  return violation.errorsAt(fieldPath(path, 'name'), hasName ? undefined : violation.missing());
+  return violation.errorsAt(fieldPath(path, 'name'), hasName ? undefined : violation.missingValue());
 }
 
 /** Filter names before Envoy 1.14, which are still accepted in matches. */
@@ -129,16 +136,18 @@ export function currentFilterName(name: string): string {
 }
 
 export function envoyFilterWarnings({ configPatches, priority, workloadSelector }: EnvoyFilter): FieldError[] {
-  const selectsAll = workloadSelector !== undefined && Object.keys(workloadSelector).length === 0;
+  const hasEmptySelector = workloadSelector !== undefined && Object.keys(workloadSelector).length === 0;
   return [
     ...configPatches.flatMap((patch, index) => patchWarnings(patch, priority, `configPatches[${index}]`)),
     ...violation.errorsAt(
       'workloadSelector',
-      selectsAll ? violation.doubtful('has no labels: the object applies to the whole namespace') : undefined,
+      hasEmptySelector
+        ? violation.doubtfulValue('has no labels: the object applies to the whole namespace')
+        : undefined,
     ),
     ...violation.errorsAt(
       'configPatches',
-      configPatches.length === 0 ? violation.ineffective('the list is empty') : undefined,
+      configPatches.length === 0 ? violation.ineffectiveField('the list is empty') : undefined,
     ),
   ];
 }
@@ -146,13 +155,13 @@ export function envoyFilterWarnings({ configPatches, priority, workloadSelector 
 function patchWarnings(patch: EnvoyPatch, priority: number, path: string): FieldError[] {
   const { operation, match } = patch;
   if (match.context === 'WAYPOINT')
-    return [violation.fieldError(path, violation.unsupported('is skipped: waypoints are not supported'))];
+    return [violation.fieldError(path, violation.unsupportedFeature('is skipped: waypoints are not supported'))];
   const isRelative = operation === 'INSERT_BEFORE' || operation === 'INSERT_AFTER' || operation === 'REPLACE';
   return [
     ...violation.errorsAt(
       `${path}.patch.operation`,
       priority === 0 && isRelative
-        ? violation.doubtful(`the result of ${operation} depends on other EnvoyFilters: set spec.priority`)
+        ? violation.doubtfulValue(`the result of ${operation} depends on other EnvoyFilters: set spec.priority`)
         : undefined,
     ),
     ...oldNameWarnings(patch, path),
@@ -173,31 +182,31 @@ function oldNameWarnings({ match, value }: EnvoyPatch, path: string): FieldError
     const currentName = typeof name === 'string' ? currentFilterName(name) : name;
     return violation.errorsAt(
       `${path}.${field}`,
-      currentName === name ? undefined : violation.deprecated(`is the old name of ${currentName}`),
+      currentName === name ? undefined : violation.deprecatedField(`is the old name of ${currentName}`),
     );
   });
 }
 
 function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
-  const decoded = patchValue(patch);
-  if (decoded === undefined || E.isLeft(decoded)) return [];
+  const decodedValue = patchValue(patch);
+  if (decodedValue === undefined || E.isLeft(decodedValue)) return [];
   return [
-    ...decoded.right.unknownTypes.map((fieldName) =>
-      violation.fieldError(path, violation.doubtful(`${fieldName}: only a newer Envoy may support it`)),
+    ...decodedValue.right.unknownTypes.map((fieldName) =>
+      violation.fieldError(path, violation.doubtfulValue(`${fieldName}: only a newer Envoy may support it`)),
     ),
-    ...deprecatedFields(decoded.right).map((field) =>
-      violation.fieldError(path, violation.deprecated(`${field} is deprecated`)),
+    ...deprecatedFields(decodedValue.right).map((field) =>
+      violation.fieldError(path, violation.deprecatedField(`${field} is deprecated`)),
     ),
   ];
 }
 
 /** A patch cannot rename, so a new name has no effect. */
 function ignoredNameErrors({ applyTo, operation, value }: EnvoyPatch, path: string): FieldError[] {
-  const isNamed = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'ROUTE_CONFIGURATION';
-  const renames = isNamed && mergeOperations.includes(operation) && value?.name !== undefined;
+  const hasNamedTarget = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'ROUTE_CONFIGURATION';
+  const changesName = hasNamedTarget && mergeOperations.includes(operation) && value?.name !== undefined;
   return violation.errorsAt(
     `${path}.patch.value.name`,
-    renames ? violation.ineffective('the name of an existing object cannot change') : undefined,
+    changesName ? violation.ineffectiveField('the name of an existing object cannot change') : undefined,
   );
 }
 
@@ -214,6 +223,6 @@ function unmatchableErrors({ applyTo, operation, match }: EnvoyPatch, path: stri
           : '-';
   return violation.errorsAt(
     path,
-    changes && (name ?? '') === '' ? violation.ineffective(`${operation} needs the name of a filter`) : undefined,
+    changes && (name ?? '') === '' ? violation.ineffectiveField(`${operation} needs the name of a filter`) : undefined,
   );
 }

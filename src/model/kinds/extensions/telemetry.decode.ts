@@ -9,7 +9,7 @@ import {
   durationAtLeast,
   fieldPath,
   list,
-  mapped,
+  mapDecoder,
   name,
   oneOf,
   optional,
@@ -19,11 +19,17 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { atMostOneOf, inSchema } from '../../fields/description.ts';
+import { atMostOneOf, withSchemaValidation } from '../../fields/description.ts';
 import { withoutEffect, withoutEffectBeside, withoutEffectWhere } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 import { maxTelemetryOverrides } from '../object-limits.ts';
-import { onlyOneOf, scopeAliases, scopeErrors, scopeFields, scopeRules } from '../policies/policy-target.decode.ts';
+import {
+  exclusiveFieldErrors,
+  scopeAliases,
+  scopeErrors,
+  scopeFields,
+  scopeRules,
+} from '../policies/policy-target.decode.ts';
 import type { AccessLogging, CustomTag, MetricOverride, Metrics, Telemetry, Tracing } from './telemetry.ts';
 
 const mode = optional(oneOf(['CLIENT_AND_SERVER', 'CLIENT', 'SERVER']));
@@ -31,7 +37,7 @@ const mode = optional(oneOf(['CLIENT_AND_SERVER', 'CLIENT', 'SERVER']));
 const modeMatch = optional(struct<NonNullable<Tracing['match']>>({ mode }));
 
 const providers = optional(
-  list(mapped(struct<{ name: string }>({ name: required(name) }), (provider) => provider.name)),
+  list(mapDecoder(struct<{ name: string }>({ name: required(name) }), (provider) => provider.name)),
 );
 
 const flag = optional(boolean);
@@ -43,7 +49,7 @@ const namedValue = struct<{ name: string; defaultValue?: string }>({
   defaultValue: optional(text),
 });
 
-export const customTag: Decoder<CustomTag> = inSchema(
+export const customTag: Decoder<CustomTag> = withSchemaValidation(
   refine(
     struct<CustomTag>({
       literal: optional(struct<{ value: string }>({ value: required(name) })),
@@ -55,7 +61,7 @@ export const customTag: Decoder<CustomTag> = inSchema(
       ),
     }),
     (tag, path) => [
-      ...onlyOneOf(tag, tagKinds, path),
+      ...exclusiveFieldErrors(tag, tagKinds, path),
       ...violation.errorsAt(path, Object.keys(tag).length === 0 ? violation.missingAny(tagKinds) : undefined),
     ],
   ),
@@ -66,7 +72,7 @@ const tracing: Decoder<Tracing> = struct<Tracing>({
   match: modeMatch,
   providers,
   randomSamplingPercentage: optional(
-    inSchema(
+    withSchemaValidation(
       refine(decimal, (value, path) =>
         violation.errorsAt(path, value >= 0 && value <= 100 ? undefined : violation.outOfRange('from 0 to 100', value)),
       ),
@@ -76,7 +82,7 @@ const tracing: Decoder<Tracing> = struct<Tracing>({
   disableSpanReporting: flag,
   customTags: optional(
     refine(dictionary(customTag), (tags, path) =>
-      violation.errorsAt(fieldPath(path, ''), '' in tags ? violation.empty('a tag needs a name') : undefined),
+      violation.errorsAt(fieldPath(path, ''), '' in tags ? violation.emptyValue('a tag needs a name') : undefined),
     ),
   ),
   useRequestIdForTraceSampling: withoutEffect(flag, 'sampling always uses the request ID', [true]),
@@ -115,7 +121,7 @@ function usesIstioAttribute(expression: string): boolean {
 
 type TagOverride = { operation: 'UPSERT' | 'REMOVE'; value?: string };
 
-const tagOverride: Decoder<TagOverride> = inSchema(
+const tagOverride: Decoder<TagOverride> = withSchemaValidation(
   refine(
     struct<TagOverride>({
       operation: withDefault(oneOf(['UPSERT', 'REMOVE']), 'UPSERT'),
@@ -128,11 +134,11 @@ const tagOverride: Decoder<TagOverride> = inSchema(
     ({ operation, value = '' }, path) => [
       ...violation.errorsAt(
         fieldPath(path, 'value'),
-        operation === 'UPSERT' && value === '' ? violation.missing('with UPSERT') : undefined,
+        operation === 'UPSERT' && value === '' ? violation.missingValue('with UPSERT') : undefined,
       ),
       ...violation.errorsAt(
         fieldPath(path, 'value'),
-        operation === 'REMOVE' && value !== '' ? violation.excluded('with REMOVE') : undefined,
+        operation === 'REMOVE' && value !== '' ? violation.excludedField('with REMOVE') : undefined,
       ),
       ...violation.errorsAt(fieldPath(path, 'value'), value === '' ? undefined : labelExpressionViolation(value)),
     ],
@@ -147,7 +153,7 @@ const tagOverride: Decoder<TagOverride> = inSchema(
 
 const metricOverride: Decoder<MetricOverride> = struct<MetricOverride>({
   match: optional(
-    inSchema(
+    withSchemaValidation(
       refine(
         struct<NonNullable<MetricOverride['match']>>({
           metric: withoutEffectWhere(
@@ -158,7 +164,7 @@ const metricOverride: Decoder<MetricOverride> = struct<MetricOverride>({
           customMetric: withoutEffectWhere(optional(name), 'only standard metrics are counted', () => true),
           mode,
         }),
-        (match, path) => onlyOneOf(match, ['metric', 'customMetric'], path),
+        (match, path) => exclusiveFieldErrors(match, ['metric', 'customMetric'], path),
       ),
       atMostOneOf(['metric', 'customMetric']),
     ),
@@ -183,14 +189,17 @@ const accessLogging = struct<AccessLogging>({
   disabled: flag,
   filter: withoutEffectBeside(
     optional(
-      mapped(struct<{ expression: string }>({ expression: required(celExpression) }), ({ expression }) => expression),
+      mapDecoder(
+        struct<{ expression: string }>({ expression: required(celExpression) }),
+        ({ expression }) => expression,
+      ),
     ),
     'nothing is logged with disabled: true',
     ({ disabled }) => disabled === true,
   ),
 });
 
-export const telemetry: Decoder<Telemetry> = inSchema(
+export const telemetry: Decoder<Telemetry> = withSchemaValidation(
   refine(
     struct<Telemetry>(
       {

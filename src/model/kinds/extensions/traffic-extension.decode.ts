@@ -1,5 +1,5 @@
 import { type Decoder, integer, oneOf, optional, refine, required, struct, text } from '../../fields/decode.ts';
-import { inSchema } from '../../fields/description.ts';
+import { withSchemaValidation } from '../../fields/description.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 import { scopeErrors, scopeFields, selectorRule } from '../policies/policy-target.decode.ts';
@@ -9,7 +9,7 @@ import { environmentErrors, wasmCodeFields, wasmMatches } from './wasm-plugin.de
 /** Limit in Istio's API. */
 const maxLuaLength = 64 * 1024;
 
-const luaCode: Decoder<string> = inSchema(
+const luaCode: Decoder<string> = withSchemaValidation(
   refine(text, (code, path) =>
     violation.errorsAt(
       path,
@@ -21,7 +21,7 @@ const luaCode: Decoder<string> = inSchema(
   { minLength: 1, maxLength: maxLuaLength },
 );
 
-export const trafficExtension: Decoder<TrafficExtension> = inSchema(
+export const trafficExtension: Decoder<TrafficExtension> = withSchemaValidation(
   refine(
     struct<TrafficExtension>({
       ...scopeFields,
@@ -42,7 +42,7 @@ export const trafficExtension: Decoder<TrafficExtension> = inSchema(
       ...violation.errorsAt(
         path,
         (extension.wasm === undefined) === (extension.lua === undefined)
-          ? violation.notAllowed('must have exactly one of wasm and lua')
+          ? violation.disallowedValue('must have exactly one of wasm and lua')
           : undefined,
       ),
     ],

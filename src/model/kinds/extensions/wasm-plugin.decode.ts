@@ -7,18 +7,18 @@ import {
   fieldPath,
   integer,
   list,
-  mapped,
+  mapDecoder,
   name,
   oneOf,
   optional,
   port,
   refine,
   required,
-  restricting,
+  restrictingField,
   struct,
   text,
 } from '../../fields/decode.ts';
-import { describedAs, inSchema } from '../../fields/description.ts';
+import { withDescription, withSchemaValidation } from '../../fields/description.ts';
 import { withoutEffect, withoutEffectBeside, withoutEffectWhere } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 import { duplicateErrors } from '../field-rules.ts';
@@ -27,7 +27,7 @@ import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
 
 const schemes = ['oci', 'file', 'http', 'https'];
 
-const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
+const json: Decoder<Readonly<Record<string, unknown>>> = withDescription(
   (value: unknown, path: string): Decoded<Readonly<Record<string, unknown>>> =>
     isObject(value) ? { _tag: 'Right', right: value } : fail(path, violation.wrongType('an object', value)),
   { type: 'any object' },
@@ -43,7 +43,7 @@ const variable: Decoder<WasmVariable> = refine(
     violation.errorsAt(
       fieldPath(path, 'value'),
       valueFrom === 'HOST' && value !== undefined && value !== ''
-        ? violation.excluded('with valueFrom HOST')
+        ? violation.excludedField('with valueFrom HOST')
         : undefined,
     ),
 );
@@ -59,7 +59,7 @@ export const wasmCodeFields = {
   url: required(refine(name, (url, path) => violation.errorsAt(path, urlViolation(url)))),
   sha256: withoutEffectBeside(
     optional(
-      inSchema(
+      withSchemaValidation(
         refine(text, (hash, path) => violation.errorsAt(path, hash === '' ? undefined : digestViolation(hash))),
         { pattern: '^(?:[0-9a-f]{64})?$' },
       ),
@@ -95,16 +95,16 @@ export function environmentErrors({ vmConfig }: Pick<WasmPlugin, 'vmConfig'>, pa
   return duplicateErrors(vmConfig?.env ?? [], (item) => item.name, pathAt, 'variable');
 }
 
-export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
+export const wasmPlugin: Decoder<WasmPlugin> = withSchemaValidation(
   refine(
-    mapped(
+    mapDecoder(
       struct<WasmPlugin>(
         {
           ...scopeFields,
           ...wasmCodeFields,
           phase: optional(oneOf(['UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'])),
           priority: optional(integer(-(2 ** 31), 2 ** 31 - 1)),
-          match: restricting(optional(wasmMatches)),
+          match: restrictingField(optional(wasmMatches)),
         },
         scopeAliases(),
       ),
@@ -148,7 +148,7 @@ function urlViolation(url: string): violation.FieldViolation | undefined {
 function pathViolation(pathname: string): violation.FieldViolation | undefined {
   try {
     return decodeURIComponent(pathname).includes('\0')
-      ? violation.notAllowed('must be a file name without NUL characters')
+      ? violation.disallowedValue('must be a file name without NUL characters')
       : undefined;
   } catch {
     return violation.mustBe('the URL of a file', pathname, { hint: 'encode % as %25' });

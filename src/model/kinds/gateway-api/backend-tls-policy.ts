@@ -105,7 +105,7 @@ const validation: Decoder<BackendTlsValidation> = refine(
     violation.errorsAt(
       path,
       caCertificateRefs.length > 0 === (wellKnownCACertificates !== undefined)
-        ? violation.choice(
+        ? violation.choiceViolation(
             ['caCertificateRefs', 'wellKnownCACertificates'],
             caCertificateRefs.length === 0 ? [] : ['caCertificateRefs', 'wellKnownCACertificates'],
           )
@@ -146,7 +146,7 @@ export function backendTlsWarnings({ targetRefs }: BackendTlsPolicy): FieldError
       violation.errorsAt(
         `targetRefs[${index}]`,
         targetGroup !== '' || kind !== 'Service'
-          ? violation.ineffective(`targets of kind ${kind} are not supported, only Service is`)
+          ? violation.ineffectiveField(`targets of kind ${kind} are not supported, only Service is`)
           : undefined,
       ),
     ),

@@ -13,7 +13,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { describedAs } from '../../fields/description.ts';
+import { withDescription } from '../../fields/description.ts';
 import { durationMsOf } from '../../fields/duration.ts';
 import { isDnsLabel, isIpAddress, isObjectName } from '../../fields/names.ts';
 import * as violation from '../../fields/violation.ts';
@@ -78,7 +78,7 @@ export const preciseHostname: Decoder<string> = hostDecoder(
 const durationPattern = '^(?:\\d{1,5}(?:h|m|s|ms)){1,4}$';
 
 /** Decodes a GEP-2257 duration (one to four numbers with units) to milliseconds. */
-export const duration: Decoder<number> = describedAs(
+export const duration: Decoder<number> = withDescription(
   (value: unknown, path: string): Decoded<number> => {
     const isValid = typeof value === 'string' && new RegExp(durationPattern).test(value);
     const ms = isValid ? durationMsOf(value) : undefined;
@@ -91,7 +91,7 @@ export const duration: Decoder<number> = describedAs(
 
 export function listOf<A>(item: Decoder<A>, min: number, max: number): Decoder<readonly A[]> {
   return refine(list(item), (items, path): FieldError[] => {
-    if (items.length < min) return [violation.fieldError(path, violation.empty())];
+    if (items.length < min) return [violation.fieldError(path, violation.emptyValue())];
     return violation.errorsAt(path, items.length > max ? violation.tooLarge(max, items.length, 'elements') : undefined);
   });
 }

@@ -4,7 +4,7 @@ import {
   anyValue,
   type Decoder,
   type FieldError,
-  mapped,
+  mapDecoder,
   name,
   oneOf,
   optional,
@@ -108,7 +108,7 @@ interface WrittenMatch extends Pick<HttpRouteMatch, 'headers'> {
   readonly method?: MethodMatch;
 }
 
-const match: Decoder<HttpRouteMatch> = mapped(
+const match: Decoder<HttpRouteMatch> = mapDecoder(
   struct<WrittenMatch>(restrictions({ method: optional(methodMatch), headers: headerMatches })),
   ({ method, headers }) => ({ ...everyRequest, headers, ...(method !== undefined && { path: pathOf(method) }) }),
 );
@@ -120,7 +120,7 @@ const types: ReadonlySet<HttpRouteFilterType> = new Set([
   'ExtensionRef',
 ]);
 
-function forGrpc(filters: Decoder<readonly HttpRouteFilter[]>): Decoder<readonly HttpRouteFilter[]> {
+function onlyGrpcFilters(filters: Decoder<readonly HttpRouteFilter[]>): Decoder<readonly HttpRouteFilter[]> {
   return refine(filters, (list, path) =>
     list.flatMap(({ type }, index) =>
       violation.errorsAt(
@@ -132,14 +132,14 @@ function forGrpc(filters: Decoder<readonly HttpRouteFilter[]>): Decoder<readonly
 }
 
 const backendRef: Decoder<HttpBackendRef> = refine(
-  struct<HttpBackendRef>({ ...weightedBackendFields, filters: withDefault(forGrpc(grpcBackendFilters), []) }),
+  struct<HttpBackendRef>({ ...weightedBackendFields, filters: withDefault(onlyGrpcFilters(grpcBackendFilters), []) }),
   backendErrors,
 );
 
 const rule: Decoder<HttpRouteRule> = struct<Omit<HttpRouteRule, 'timeouts' | 'retry'>>({
   name: optional(objectName),
   ...restrictions({ matches: withDefault(listOf(match, 0, 64), [everyRequest]) }),
-  filters: withDefault(forGrpc(grpcRouteFilters), []),
+  filters: withDefault(onlyGrpcFilters(grpcRouteFilters), []),
   backendRefs: withDefault(listOf(backendRef, 0, 16), []),
   sessionPersistence: withoutEffect(optional(anyValue), 'use a DestinationRule with consistentHash'),
 });

@@ -5,7 +5,7 @@ import {
   type FieldDecoders,
   type FieldError,
   integer,
-  mapped,
+  mapDecoder,
   name,
   oneOf,
   optional,
@@ -64,7 +64,7 @@ export const weightedBackendFields = { ...backendFields, weight: withDefault(int
 export function backendErrors({ group: targetGroup, kind, port: number }: BackendRef, path: string): FieldError[] {
   return violation.errorsAt(
     `${path}.port`,
-    targetGroup === '' && kind === 'Service' && number === undefined ? violation.missing() : undefined,
+    targetGroup === '' && kind === 'Service' && number === undefined ? violation.missingValue() : undefined,
   );
 }
 
@@ -108,7 +108,7 @@ const replacement: Decoder<string> = refine(text, (path, fieldAt) => {
   );
 });
 
-const pathModifier: Decoder<PathModifier> = mapped(
+const pathModifier: Decoder<PathModifier> = mapDecoder(
   refine(
     struct<WrittenModifier>({
       type: required(oneOf(['ReplaceFullPath', 'ReplacePrefixMatch'])),
@@ -122,7 +122,9 @@ const pathModifier: Decoder<PathModifier> = mapped(
         return [
           violation.fieldError(
             `${fieldAt}.${field}`,
-            isRequired ? violation.missing(`with type ${type}`) : violation.excluded(`with a type other than ${type}`),
+            isRequired
+              ? violation.missingValue(`with type ${type}`)
+              : violation.excludedField(`with a type other than ${type}`),
           ),
         ];
       }),
@@ -173,7 +175,7 @@ const requestMirror: Decoder<RequestMirror> = refine(
   ({ percent, fraction }, path) =>
     violation.errorsAt(
       path,
-      percent !== undefined && fraction !== undefined ? violation.exclusive(['percent', 'fraction']) : undefined,
+      percent !== undefined && fraction !== undefined ? violation.exclusiveFields(['percent', 'fraction']) : undefined,
     ),
 );
 
@@ -198,8 +200,8 @@ function filterOf(fields: FieldDecoders<HttpRouteFilter>): Decoder<HttpRouteFilt
       const isRequired = type === filter.type;
       if (isRequired === (filter[fieldOfType[type]] !== undefined)) return [];
       const message = isRequired
-        ? violation.missing(`with type ${type}`)
-        : violation.excluded(`with type ${filter.type}`);
+        ? violation.missingValue(`with type ${type}`)
+        : violation.excludedField(`with type ${filter.type}`);
       return [violation.fieldError(`${path}.${fieldOfType[type]}`, message)];
     }),
   );
@@ -250,7 +252,7 @@ function filterListErrors(filters: readonly HttpRouteFilter[], path: string): Fi
     ),
     ...violation.errorsAt(
       `${path}[${rewrite}]`,
-      redirect && rewrite >= 0 ? violation.excluded('together with RequestRedirect') : undefined,
+      redirect && rewrite >= 0 ? violation.excludedField('together with RequestRedirect') : undefined,
     ),
   ];
 }

@@ -38,8 +38,8 @@ export function pathViolation(value: string): violation.FieldViolation | undefin
   if (!value.startsWith('/')) return violation.mustBe('a path that begins with /', value);
   const forbiddenPart = impossibleSequences.find((candidate) => value.includes(candidate));
   if (forbiddenPart !== undefined)
-    return violation.notAllowed(`must not contain ${JSON.stringify(forbiddenPart)}`, value);
-  if (/\/\.\.?$/.test(value)) return violation.notAllowed('must not end with "/." or "/.."', value);
+    return violation.disallowedValue(`must not contain ${JSON.stringify(forbiddenPart)}`, value);
+  if (/\/\.\.?$/.test(value)) return violation.disallowedValue('must not end with "/." or "/.."', value);
   return /^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})+$/.test(value)
     ? undefined
     : violation.mustBe('a path whose other characters are percent-encoded', value);

@@ -49,13 +49,13 @@ function redirectErrors({ filters, backendRefs }: HttpRouteRule, path: string): 
   const redirects = filters.some(({ type }) => type === 'RequestRedirect');
   return violation.errorsAt(
     `${path}.backendRefs`,
-    redirects && backendRefs.length > 0 ? violation.excluded('together with a RequestRedirect') : undefined,
+    redirects && backendRefs.length > 0 ? violation.excludedField('together with a RequestRedirect') : undefined,
   );
 }
 
 function prefixErrors({ matches, filters, backendRefs }: HttpRouteRule, path: string): FieldError[] {
-  const onePrefix = matches.length <= 1 && (matches[0] ?? everyRequest).path.type === 'PathPrefix';
-  if (onePrefix) return [];
+  const matchesOnePrefix = matches.length <= 1 && (matches[0] ?? everyRequest).path.type === 'PathPrefix';
+  if (matchesOnePrefix) return [];
   const lists = [
     { at: `${path}.filters`, filters },
     ...backendRefs.map((ref, index) => ({ at: `${path}.backendRefs[${index}].filters`, filters: ref.filters })),

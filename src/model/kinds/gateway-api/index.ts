@@ -24,7 +24,7 @@ export interface SpecOfGatewayApiKind {
   readonly TLSRoute: RouteObject;
 }
 
-function row<Name extends string, Spec extends object>(
+function kindRow<Name extends string, Spec extends object>(
   kind: Name,
   plural: string,
   decoder: Decoder<Spec>,
@@ -43,23 +43,28 @@ function row<Name extends string, Spec extends object>(
 }
 
 export const gatewayApiKinds: { readonly [K in keyof SpecOfGatewayApiKind]: Kind<K, SpecOfGatewayApiKind[K]> } = {
-  BackendTLSPolicy: row('BackendTLSPolicy', 'backendtlspolicies', backendTlsPolicy, {
+  BackendTLSPolicy: kindRow('BackendTLSPolicy', 'backendtlspolicies', backendTlsPolicy, {
     warnings: backendTlsWarnings,
     versions: ['v1', 'v1alpha3'],
     decode: (spec) => backendTlsPolicy(spec, ''),
   }),
-  GatewayClass: row('GatewayClass', 'gatewayclasses', gatewayClass, { scope: 'Cluster' }),
-  GRPCRoute: row('GRPCRoute', 'grpcroutes', grpcRouteObject, { versions: ['v1', 'v1alpha2'] }),
-  HTTPRoute: row('HTTPRoute', 'httproutes', httpRouteObject, {
+  GatewayClass: kindRow('GatewayClass', 'gatewayclasses', gatewayClass, { scope: 'Cluster' }),
+  GRPCRoute: kindRow('GRPCRoute', 'grpcroutes', grpcRouteObject, { versions: ['v1', 'v1alpha2'] }),
+  HTTPRoute: kindRow('HTTPRoute', 'httproutes', httpRouteObject, {
     warnings: ({ rules }) => rules.flatMap(({ matches }, index) => literalStars(matches, `rules[${index}]`)),
   }),
-  KubernetesGateway: row('KubernetesGateway', 'gateways', kubernetesGateway, {
+  KubernetesGateway: kindRow('KubernetesGateway', 'gateways', kubernetesGateway, {
     writtenAs: 'Gateway',
     warnings: kubernetesGatewayWarnings,
   }),
-  ReferenceGrant: row('ReferenceGrant', 'referencegrants', referenceGrant, { versions: ['v1', 'v1beta1', 'v1alpha2'] }),
-  TCPRoute: row('TCPRoute', 'tcproutes', tcpRouteObject, { warnings: l4RouteWarnings, versions: ['v1', 'v1alpha2'] }),
-  TLSRoute: row('TLSRoute', 'tlsroutes', tlsRouteObject, {
+  ReferenceGrant: kindRow('ReferenceGrant', 'referencegrants', referenceGrant, {
+    versions: ['v1', 'v1beta1', 'v1alpha2'],
+  }),
+  TCPRoute: kindRow('TCPRoute', 'tcproutes', tcpRouteObject, {
+    warnings: l4RouteWarnings,
+    versions: ['v1', 'v1alpha2'],
+  }),
+  TLSRoute: kindRow('TLSRoute', 'tlsroutes', tlsRouteObject, {
     warnings: l4RouteWarnings,
     versions: ['v1', 'v1beta1', 'v1alpha3', 'v1alpha2'],
   }),

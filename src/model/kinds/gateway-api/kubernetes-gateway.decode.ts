@@ -9,7 +9,7 @@ import {
   port,
   refine,
   required,
-  restricting,
+  restrictingField,
   restrictions,
   struct,
   text,
@@ -31,7 +31,7 @@ import {
 } from './fields.ts';
 import type { AllowedRoutes, GatewayAddress, KubernetesGateway, Listener, ListenerTls } from './kubernetes-gateway.ts';
 
-const ownProtocol = /^[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?$|^[a-z0-9][-a-z0-9.]*\/[A-Za-z0-9]+$/;
+const protocolPattern = /^[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?$|^[a-z0-9][-a-z0-9.]*\/[A-Za-z0-9]+$/;
 
 const uncheckedReason = 'validation of client certificates is not supported here, and the listener is closed';
 
@@ -61,7 +61,7 @@ const allowedRoutes: Decoder<AllowedRoutes> = struct<AllowedRoutes>({
     struct<AllowedRoutes['namespaces']>(
       restrictions({
         from: withDefault(oneOf(['All', 'Selector', 'Same', 'None']), 'Same'),
-        selector: restricting(optional(namespaceSelector)),
+        selector: restrictingField(optional(namespaceSelector)),
       }),
     ),
     { from: 'Same' },
@@ -87,7 +87,7 @@ const listener: Decoder<Listener> = refine(
       refine(name, (value, path) =>
         violation.errorsAt(
           path,
-          ownProtocol.test(value)
+          protocolPattern.test(value)
             ? undefined
             : violation.mustBe('HTTP, HTTPS, TLS, TCP, UDP or a name with a domain', value),
         ),
@@ -100,7 +100,7 @@ const listener: Decoder<Listener> = refine(
     ...violation.errorsAt(
       `${path}.tls`,
       value.tls !== undefined && ['HTTP', 'TCP', 'UDP'].includes(value.protocol)
-        ? violation.excluded(`with protocol ${value.protocol}`)
+        ? violation.excludedField(`with protocol ${value.protocol}`)
         : undefined,
     ),
     ...violation.errorsAt(
@@ -112,7 +112,7 @@ const listener: Decoder<Listener> = refine(
     ...violation.errorsAt(
       `${path}.hostname`,
       value.hostname !== undefined && ['TCP', 'UDP'].includes(value.protocol)
-        ? violation.excluded(`with protocol ${value.protocol}`)
+        ? violation.excludedField(`with protocol ${value.protocol}`)
         : undefined,
     ),
   ],
@@ -172,7 +172,7 @@ export function kubernetesGatewayWarnings({ addresses }: KubernetesGateway): Fie
       `addresses[${index}]`,
       type === 'Hostname'
         ? undefined
-        : violation.ineffective(
+        : violation.ineffectiveField(
             `only existing Services can be named; name the Service of the gateway by an address of type Hostname, not ${type}`,
           ),
     ),

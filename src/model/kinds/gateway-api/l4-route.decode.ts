@@ -1,16 +1,16 @@
-import { type Decoder, type FieldError, mapped, optional, refine, required, struct } from '../../fields/decode.ts';
+import { type Decoder, type FieldError, mapDecoder, optional, refine, required, struct } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';
 import { listOf, objectName } from './fields.ts';
 import type { HttpBackendRef, HttpRouteRule, RouteObject } from './http-route.ts';
 import { backendErrors, weightedBackendFields } from './http-route-filter.decode.ts';
 import { routeErrors, routeFields } from './route.decode.ts';
 
-const backendRef: Decoder<HttpBackendRef> = mapped(
+const backendRef: Decoder<HttpBackendRef> = mapDecoder(
   refine(struct<Omit<HttpBackendRef, 'filters'>>(weightedBackendFields), backendErrors),
   (ref) => ({ ...ref, filters: [] }),
 );
 
-const rule: Decoder<HttpRouteRule> = mapped(
+const rule: Decoder<HttpRouteRule> = mapDecoder(
   struct<Pick<HttpRouteRule, 'name' | 'backendRefs'>>({
     name: optional(objectName),
     backendRefs: required(listOf(backendRef, 1, 16)),
@@ -26,7 +26,7 @@ export const tlsRouteObject: Decoder<RouteObject> = refine(
   routeErrors,
 );
 
-export const tcpRouteObject: Decoder<RouteObject> = mapped(
+export const tcpRouteObject: Decoder<RouteObject> = mapDecoder(
   refine(struct<Omit<RouteObject, 'hostnames'>>({ ...fields, rules }), (route, path) =>
     routeErrors(omitHostnames(route), path),
   ),
@@ -40,6 +40,6 @@ function omitHostnames(route: Omit<RouteObject, 'hostnames'>): RouteObject {
 export function l4RouteWarnings(route: RouteObject): FieldError[] {
   return violation.errorsAt(
     'rules[1]',
-    route.rules.length > 1 ? violation.ineffective('the first rule matches every connection') : undefined,
+    route.rules.length > 1 ? violation.ineffectiveField('the first rule matches every connection') : undefined,
   );
 }

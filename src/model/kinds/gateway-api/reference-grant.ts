@@ -1,4 +1,4 @@
-import { type Decoder, optional, required, restricting, restrictions, struct } from '../../fields/decode.ts';
+import { type Decoder, optional, required, restrictingField, restrictions, struct } from '../../fields/decode.ts';
 import { group, kindName, listOf, namespace, objectName } from './fields.ts';
 
 export interface ReferenceGrant {
@@ -19,7 +19,7 @@ export const referenceGrant: Decoder<ReferenceGrant> = struct<ReferenceGrant>({
       16,
     ),
   ),
-  to: restricting(
+  to: restrictingField(
     required(
       listOf(
         struct<ReferenceGrant['to'][number]>(

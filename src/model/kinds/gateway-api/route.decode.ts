@@ -49,18 +49,18 @@ export function routeErrors({ parentRefs, rules }: RouteObject, path: string): F
 }
 
 function parentErrors(parents: readonly ParentReference[], path: string): FieldError[] {
-  const parentOf = ({ group: targetGroup, kind, namespace: of = '', name }: ParentReference): string =>
-    [targetGroup, kind, of, name].join('/');
+  const parentOf = ({ group: targetGroup, kind, namespace: parentNamespace = '', name }: ParentReference): string =>
+    [targetGroup, kind, parentNamespace, name].join('/');
   const partOf = ({ sectionName, port: number }: ParentReference): string => `${sectionName ?? ''}:${number ?? ''}`;
   return parents.flatMap((parent, index) => {
-    const sameParents = parents.slice(0, index).filter((other) => parentOf(other) === parentOf(parent));
+    const sameParents = parents.slice(0, index).filter((earlierParent) => parentOf(earlierParent) === parentOf(parent));
     if (sameParents.some((other) => partOf(other) === partOf(parent))) {
       return [violation.fieldError(`${path}[${index}]`, violation.duplicate('repeats an earlier reference'))];
     }
-    const refersToWhole = [parent, ...sameParents].some((reference) => partOf(reference) === ':');
+    const refersToWholeParent = [parent, ...sameParents].some((reference) => partOf(reference) === ':');
     return violation.errorsAt(
       `${path}[${index}]`,
-      sameParents.length > 0 && refersToWhole
+      sameParents.length > 0 && refersToWholeParent
         ? violation.conflict('refers to the same parent as another reference: each must set sectionName or port')
         : undefined,
     );

@@ -9,12 +9,12 @@ import {
   optional,
   refine,
   required,
-  restricting,
+  restrictingField,
   restrictions,
   struct,
   withDefault,
 } from '../../fields/decode.ts';
-import { inSchema } from '../../fields/description.ts';
+import { withSchemaValidation } from '../../fields/description.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { anyHostViolation, isDnsLabel, partialWildcardWarning } from '../../fields/names.ts';
@@ -33,14 +33,16 @@ const serverPort = struct<ServerPort>({
   targetPort: withoutEffect(optional(count), 'the Service of the gateway determines the port'),
 });
 
-const server: Decoder<Server> = inSchema(
+const server: Decoder<Server> = withSchemaValidation(
   refine(
     struct<Omit<Server, 'closedReason'>>({
       name: optional(name),
       port: required(serverPort),
       bind: optional(refine(name, (bind, path) => violation.errorsAt(path, bindViolation(bind)))),
-      hosts: required(nonEmptyList(inSchema(scopedHostText(gatewayHostViolation), { pattern: scopedHostPattern }))),
-      ...restrictions({ tls: restricting(optional(serverTls)) }),
+      hosts: required(
+        nonEmptyList(withSchemaValidation(scopedHostText(gatewayHostViolation), { pattern: scopedHostPattern })),
+      ),
+      ...restrictions({ tls: restrictingField(optional(serverTls)) }),
       defaultEndpoint: withoutEffect(optional(name), 'a VirtualService bound to the Gateway selects the destination'),
     }),
     serverErrors,
@@ -114,10 +116,12 @@ function serverErrors(spec: Server, path: string): FieldError[] {
     );
   }
   if (isTlsPort && tls === undefined) {
-    errors.push(violation.fieldError(fieldPath(path, 'tls'), violation.missing(`with protocol ${port.protocol}`)));
+    errors.push(violation.fieldError(fieldPath(path, 'tls'), violation.missingValue(`with protocol ${port.protocol}`)));
   }
   if (!isTlsPort && tls !== undefined && !redirectsOnly) {
-    errors.push(violation.fieldError(fieldPath(path, 'tls'), violation.excluded(`with protocol ${port.protocol}`)));
+    errors.push(
+      violation.fieldError(fieldPath(path, 'tls'), violation.excludedField(`with protocol ${port.protocol}`)),
+    );
   }
   for (const [index, host] of spec.hosts.entries()) {
     // Envoy rejects a listener if a filter chain matches the SNI by a partial wildcard.
@@ -133,7 +137,7 @@ function serverErrors(spec: Server, path: string): FieldError[] {
     errors.push(
       violation.fieldError(
         `${fieldPath(path, 'tls')}.mode`,
-        violation.excluded('together with httpsRedirect on protocol HTTP'),
+        violation.excludedField('together with httpsRedirect on protocol HTTP'),
       ),
     );
   }
@@ -150,13 +154,13 @@ export function gatewayWarnings(spec: Gateway): FieldError[] {
     );
     if (tls === undefined) return partialWildcards;
     const path = `servers[${index}].tls`;
-    const seesRequests = port.protocol !== 'TLS' && !(port.protocol === 'HTTPS' && tls.mode.endsWith('PASSTHROUGH'));
-    const isUnseen = tls.httpsRedirect === true && !seesRequests;
+    const terminatesHttp = port.protocol !== 'TLS' && !(port.protocol === 'HTTPS' && tls.mode.endsWith('PASSTHROUGH'));
+    const hasUnusedRedirect = tls.httpsRedirect === true && !terminatesHttp;
     return [
       ...partialWildcards,
       ...violation.errorsAt(
         `${path}.httpsRedirect`,
-        isUnseen ? violation.ineffective('the server does not decrypt requests') : undefined,
+        hasUnusedRedirect ? violation.ineffectiveField('the server does not decrypt requests') : undefined,
       ),
       ...serverTlsWarnings(tls, path),
     ];

@@ -13,7 +13,7 @@ import {
   struct,
   withDefault,
 } from '../../fields/decode.ts';
-import { inSchema } from '../../fields/description.ts';
+import { withSchemaValidation } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 import { checksClients, clientAuthority } from '../destinations/client-authority.ts';
 import { duplicateErrors, fileName } from '../field-rules.ts';
@@ -27,7 +27,7 @@ const certificate = struct<TlsCertificate>({
   ...restrictions({ caCertificates: optional(fileName) }),
 });
 
-export const serverTls: Decoder<ServerTlsSettings> = inSchema(
+export const serverTls: Decoder<ServerTlsSettings> = withSchemaValidation(
   refine(
     struct<ServerTlsSettings>({
       httpsRedirect: optional(boolean),
@@ -47,7 +47,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
         subjectAltNames: optional(list(name)),
         verifyCertificateSpki: optional(
           list(
-            inSchema(
+            withSchemaValidation(
               refine(name, (hash, path) => violation.errorsAt(path, spkiViolation(hash))),
               { pattern: '^[A-Za-z0-9+/]{43}=$' },
             ),
@@ -55,7 +55,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
         ),
         verifyCertificateHash: optional(
           list(
-            inSchema(
+            withSchemaValidation(
               refine(name, (hash, path) => violation.errorsAt(path, hashViolation(hash))),
               { pattern: '^(?i:[0-9a-f]{64}|[0-9a-f]{2}(?::[0-9a-f]{2}){31})$' },
             ),
@@ -122,22 +122,30 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
         : undefined,
     );
   }
-  const exclusive = isFromSecret(tls)
+  const setCredentialFields = isFromSecret(tls)
     ? credentialFields.filter((candidate) => candidate !== fileFieldsText)
     : credentialFields;
-  const errors = violation.errorsAt(path, exclusive.length > 1 ? violation.exclusive(exclusive) : undefined);
+  const errors = violation.errorsAt(
+    path,
+    setCredentialFields.length > 1 ? violation.exclusiveFields(setCredentialFields) : undefined,
+  );
   if (tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH') return errors;
-  const fromSecret = isFromSecret(tls);
-  if (tls.mode === 'SIMPLE' && tls.caCrl !== undefined && !fromSecret) {
-    errors.push(violation.fieldError(fieldPath(path, 'caCrl'), violation.excluded('with mode SIMPLE: use MUTUAL')));
+  const usesSecret = isFromSecret(tls);
+  if (tls.mode === 'SIMPLE' && tls.caCrl !== undefined && !usesSecret) {
+    errors.push(
+      violation.fieldError(fieldPath(path, 'caCrl'), violation.excludedField('with mode SIMPLE: use MUTUAL')),
+    );
   }
-  if (fromSecret) return errors;
+  if (usesSecret) return errors;
   if ((tls.tlsCertificates?.length ?? 0) > 0) {
     const lacksAuthority = checksClients(tls) && clientAuthority(tls) === undefined;
-    const needed = violation.missing(
+    const missingViolation = violation.missingValue(
       `with mode ${tls.mode}, here or in tlsCertificates, unless caCertCredentialName is set`,
     );
-    return [...errors, ...violation.errorsAt(fieldPath(path, 'caCertificates'), lacksAuthority ? needed : undefined)];
+    return [
+      ...errors,
+      ...violation.errorsAt(fieldPath(path, 'caCertificates'), lacksAuthority ? missingViolation : undefined),
+    ];
   }
   const needed = tls.mode === 'SIMPLE' ? certificateFiles.slice(0, 2) : certificateFiles;
   for (const field of needed) {
@@ -145,7 +153,7 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
     errors.push(
       violation.fieldError(
         fieldPath(path, field),
-        violation.missing(`with mode ${tls.mode} unless credentialName is set`),
+        violation.missingValue(`with mode ${tls.mode} unless credentialName is set`),
       ),
     );
   }
@@ -156,10 +164,10 @@ function versionErrors(tls: ServerTlsSettings, path: string): FieldError[] {
   const versionRank = (version: (typeof tlsVersions)[number] | undefined): number =>
     tlsVersions.indexOf(version ?? 'TLS_AUTO');
   const [min, max] = [versionRank(tls.minProtocolVersion), versionRank(tls.maxProtocolVersion)];
-  const areCrossed = min > 0 && max > 0 && min > max;
+  const isRangeInverted = min > 0 && max > 0 && min > max;
   return violation.errorsAt(
     fieldPath(path, 'minProtocolVersion'),
-    areCrossed
+    isRangeInverted
       ? violation.outOfRange(`at most maxProtocolVersion, ${tls.maxProtocolVersion}`, tls.minProtocolVersion)
       : undefined,
   );
@@ -212,22 +220,22 @@ function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
     : tls.mode === 'SIMPLE'
       ? [...clientFields, 'caCrl' as const]
       : [];
-  const inVain = isPassthrough
-    ? violation.ineffective(`the server does not terminate TLS with mode ${tls.mode}`)
-    : violation.ineffective('mode SIMPLE requests no client certificate: use MUTUAL');
+  const modeViolation = isPassthrough
+    ? violation.ineffectiveField(`the server does not terminate TLS with mode ${tls.mode}`)
+    : violation.ineffectiveField('mode SIMPLE requests no client certificate: use MUTUAL');
   const setFields = unusedFieldNames.filter((field) => tls[field] !== undefined && tls[field].length > 0);
   const emptyFields = clientFields.filter((field) => Array.isArray(tls[field]) && tls[field].length === 0);
   const ignoredFiles =
     isFromSecret(tls) && !isPassthrough ? certificateFiles.filter((field) => tls[field] !== undefined) : [];
   return [
-    ...setFields.map((field) => violation.fieldError(fieldPath(path, field), inVain)),
+    ...setFields.map((field) => violation.fieldError(fieldPath(path, field), modeViolation)),
     ...emptyFields.map((field) =>
-      violation.fieldError(fieldPath(path, field), violation.ineffective('the list is empty')),
+      violation.fieldError(fieldPath(path, field), violation.ineffectiveField('the list is empty')),
     ),
     ...ignoredFiles
       .filter((field) => !(setFields as readonly string[]).includes(field))
       .map((field) =>
-        violation.fieldError(fieldPath(path, field), violation.ineffective('credentialName is used instead')),
+        violation.fieldError(fieldPath(path, field), violation.ineffectiveField('credentialName is used instead')),
       ),
   ];
 }
@@ -240,7 +248,9 @@ export function serverTlsWarnings(tls: ServerTlsSettings, path: string): FieldEr
     ...suites.flatMap((suite, index) => {
       return violation.errorsAt(
         pathAt(index),
-        supportedCipherSuites.has(suite) ? undefined : violation.ineffective(`${suite} is not a known cipher suite`),
+        supportedCipherSuites.has(suite)
+          ? undefined
+          : violation.ineffectiveField(`${suite} is not a known cipher suite`),
       );
     }),
     ...duplicateErrors(suites, (suite) => suite, pathAt, 'cipher suite'),

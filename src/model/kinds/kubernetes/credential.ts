@@ -45,7 +45,7 @@ export function serverCertificateOf(secret: Secret): Either<string, CredentialCe
   const [chain, privateKey] = [secretBytes(secret, chainKey), secretBytes(secret, privateKeyKey)];
   if (chain === undefined || privateKey === undefined)
     return left('has no entries tls.crt and tls.key (or cert and key)');
-  const problem = pairProblem(chain, privateKey);
+  const problem = keyPairProblem(chain, privateKey);
   if (problem !== undefined) return left(`${chainKey} and ${privateKeyKey}: ${problem}`);
   const ocspStaple = secretBytes(secret, 'tls.ocsp-staple');
   return right({ chain, privateKey, ...(ocspStaple?.length && { ocspStaple }) });
@@ -105,20 +105,20 @@ export function trustedRootsOfConfigMap({ data, binaryData }: ConfigMap): Either
 /** Returns why a Secret is unusable although it seems to be a server credential. */
 export function credentialWarnings(secret: Secret): FieldError[] {
   const keys = [...Object.keys(secret.data), ...Object.keys(secret.stringData)];
-  const isPair = keyPairs.some((pair) => pair.every((key) => keys.includes(key)));
+  const hasKeyPair = keyPairs.some((pair) => pair.every((key) => keys.includes(key)));
   const hasRoots = rootKeys.some((key) => keys.includes(key));
   const [path, now] = [Object.keys(secret.data).length > 0 ? 'data' : 'stringData', new Date()];
   const lists = hasRoots ? revocationListsOf(secret, now) : undefined;
   const roots = hasRoots ? [trustedRootsOf(secret, lists ?? null)] : [];
-  const decodedParts = [...(isPair ? [serverCertificateOf(secret)] : []), ...roots];
+  const decodedParts = [...(hasKeyPair ? [serverCertificateOf(secret)] : []), ...roots];
   return [
     ...decodedParts.flatMap((readResult) =>
       isLeft(readResult)
-        ? [violation.fieldError(path, violation.doubtful(`is not usable as a credential: ${readResult.left}`))]
+        ? [violation.fieldError(path, violation.doubtfulValue(`is not usable as a credential: ${readResult.left}`))]
         : [],
     ),
     ...(lists?.usable.length ? listWarnings(lists, now, crlKeyOf(secret)) : []).map((message) =>
-      violation.fieldError(path, violation.doubtful(message)),
+      violation.fieldError(path, violation.doubtfulValue(message)),
     ),
   ];
 }
@@ -135,13 +135,14 @@ function checkedRoots(key: string, roots: TrustedRoots): Either<string, TrustedR
 
 const noCertificate = 'no valid PEM certificate';
 
-function pairProblem(chain: Uint8Array, privateKey: Uint8Array): string | undefined {
-  const leaf = certificatesOf(chain)?.[0];
-  if (leaf === undefined) return noCertificate;
+function keyPairProblem(chain: Uint8Array, privateKey: Uint8Array): string | undefined {
+  const leafCertificate = certificatesOf(chain)?.[0];
+  if (leafCertificate === undefined) return noCertificate;
   const key = privateKeyOf(privateKey);
   if (key === undefined) return 'no valid PEM private key';
   return (
-    strengthProblem(key) ?? (leaf.checkPrivateKey(key) ? undefined : 'the private key does not match the certificate')
+    keyStrengthProblem(key) ??
+    (leafCertificate.checkPrivateKey(key) ? undefined : 'the private key does not match the certificate')
   );
 }
 
@@ -162,7 +163,7 @@ function privateKeyOf(pem: Uint8Array): KeyObject | undefined {
   }
 }
 
-function strengthProblem({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string | undefined {
+function keyStrengthProblem({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string | undefined {
   switch (asymmetricKeyType) {
     case 'rsa':
       return (asymmetricKeyDetails?.modulusLength ?? 0) < minRsaBits

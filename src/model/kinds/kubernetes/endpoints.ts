@@ -84,6 +84,6 @@ export function slicesOf({ subsets }: Endpoints): readonly EndpointSlice[] {
   }));
 }
 
-function endpointOf({ ip, ...otherFields }: EndpointAddress, ready: boolean): SliceEndpoint {
-  return { ...otherFields, addresses: [ip], conditions: { ready } };
+function endpointOf({ ip, ...otherFields }: EndpointAddress, isReady: boolean): SliceEndpoint {
+  return { ...otherFields, addresses: [ip], conditions: { ready: isReady } };
 }

@@ -27,7 +27,7 @@ export interface SpecOfKubernetesKind {
   readonly Service: KubernetesService;
 }
 
-function row<Name extends string, Spec>(
+function kindRow<Name extends string, Spec>(
   kind: Name,
   plural: string,
   decoder: Decoder<Spec>,
@@ -45,17 +45,20 @@ function row<Name extends string, Spec>(
 export const kubernetesKinds: {
   readonly [K in keyof SpecOfKubernetesKind]: Kind<K, SpecOfKubernetesKind[K]>;
 } = {
-  ConfigMap: row('ConfigMap', 'configmaps', configMap),
-  Endpoints: row('Endpoints', 'endpoints', endpoints),
-  EndpointSlice: row('EndpointSlice', 'endpointslices', endpointSlice, {
+  ConfigMap: kindRow('ConfigMap', 'configmaps', configMap),
+  Endpoints: kindRow('Endpoints', 'endpoints', endpoints),
+  EndpointSlice: kindRow('EndpointSlice', 'endpointslices', endpointSlice, {
     group: 'discovery.k8s.io',
     versions: ['v1', 'v1beta1'],
   }),
-  Ingress: row('Ingress', 'ingresses', ingress, { group: 'networking.k8s.io', warnings: ingressWarnings }),
-  IngressClass: row('IngressClass', 'ingressclasses', ingressClass, { group: 'networking.k8s.io', scope: 'Cluster' }),
-  Namespace: row('Namespace', 'namespaces', partialStruct<Namespace>({}, ['spec', 'status']), { scope: 'Cluster' }),
-  Node: row('Node', 'nodes', node, { scope: 'Cluster' }),
-  Pod: row('Pod', 'pods', pod),
-  Secret: row('Secret', 'secrets', secret, { warnings: credentialWarnings }),
-  Service: row('Service', 'services', kubernetesService),
+  Ingress: kindRow('Ingress', 'ingresses', ingress, { group: 'networking.k8s.io', warnings: ingressWarnings }),
+  IngressClass: kindRow('IngressClass', 'ingressclasses', ingressClass, {
+    group: 'networking.k8s.io',
+    scope: 'Cluster',
+  }),
+  Namespace: kindRow('Namespace', 'namespaces', partialStruct<Namespace>({}, ['spec', 'status']), { scope: 'Cluster' }),
+  Node: kindRow('Node', 'nodes', node, { scope: 'Cluster' }),
+  Pod: kindRow('Pod', 'pods', pod),
+  Secret: kindRow('Secret', 'secrets', secret, { warnings: credentialWarnings }),
+  Service: kindRow('Service', 'services', kubernetesService),
 };

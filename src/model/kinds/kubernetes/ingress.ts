@@ -69,7 +69,7 @@ const backend = partialStruct<IngressBackend>({
           partialStruct<{ number?: number; name?: string }>({ number: optional(port), name: optional(name) }),
           (value, path) =>
             value.number !== undefined && value.name !== undefined
-              ? [violation.fieldError(path, violation.exclusive(['number', 'name']))]
+              ? [violation.fieldError(path, violation.exclusiveFields(['number', 'name']))]
               : [],
         ),
         {},

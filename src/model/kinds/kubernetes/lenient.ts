@@ -3,7 +3,7 @@
  * misspelled ones.
  */
 import { anyValue, type Decoded, type Decoder, type FieldDecoders, fail, struct } from '../../fields/decode.ts';
-import { describedAs, descriptionOf } from '../../fields/description.ts';
+import { descriptionOf, withDescription } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 
 export function partialStruct<T extends object>(
@@ -13,10 +13,13 @@ export function partialStruct<T extends object>(
   const decoder = struct<T>(fields, {}, 'unknown fields');
   const description = descriptionOf(decoder);
   if (description?.type !== 'object') throw new TypeError('the fields of an object are not described');
-  return describedAs((value: unknown, path: string) => decoder(value, path), { ...description, unread: unreadFields });
+  return withDescription((value: unknown, path: string) => decoder(value, path), {
+    ...description,
+    unread: unreadFields,
+  });
 }
 
-export const intOrText: Decoder<number | string> = describedAs(
+export const intOrText: Decoder<number | string> = withDescription(
   (value: unknown, path: string): Decoded<number | string> => {
     if (typeof value === 'string' && value !== '') return { _tag: 'Right', right: value };
     if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65535) {

@@ -15,7 +15,7 @@ export interface NodeAddress {
   readonly address: string;
 }
 
-const unreadOfStatus = [
+const ignoredStatusFields = [
   ...['allocatable', 'capacity', 'conditions', 'config', 'daemonEndpoints', 'declaredFeatures', 'features'],
   ...['images', 'nodeInfo', 'phase', 'runtimeHandlers', 'volumesAttached', 'volumesInUse'],
 ];
@@ -30,7 +30,7 @@ export const node: Decoder<KubernetesNode> = partialStruct<KubernetesNode>(
             [],
           ),
         },
-        unreadOfStatus,
+        ignoredStatusFields,
       ),
       { addresses: [] },
     ),

@@ -58,13 +58,13 @@ const ports = withDefault(
   [],
 );
 
-const unreadOfContainer = [
+const ignoredContainerFields = [
   ...['args', 'command', 'env', 'envFrom', 'image', 'imagePullPolicy', 'lifecycle', 'livenessProbe', 'name'],
   ...['readinessProbe', 'resizePolicy', 'resources', 'restartPolicy', 'restartPolicyRules', 'securityContext'],
   ...['startupProbe', 'stdin', 'stdinOnce', 'terminationMessagePath', 'terminationMessagePolicy', 'tty'],
   ...['volumeDevices', 'volumeMounts', 'workingDir'],
 ];
-const unreadOfSpec = [
+const ignoredSpecFields = [
   ...['activeDeadlineSeconds', 'affinity', 'automountServiceAccountToken', 'dnsConfig', 'dnsPolicy'],
   ...['enableServiceLinks', 'ephemeralContainers', 'hostAliases', 'hostIPC', 'hostNetwork', 'hostPID', 'hostUsers'],
   ...['hostnameOverride', 'imagePullSecrets', 'nodeSelector', 'os', 'overhead', 'preemptionPolicy', 'priority'],
@@ -73,14 +73,14 @@ const unreadOfSpec = [
   ...['shareProcessNamespace', 'terminationGracePeriodSeconds', 'tolerations', 'topologySpreadConstraints'],
   ...['volumes', 'workloadRef'],
 ];
-const unreadOfCondition = ['lastProbeTime', 'lastTransitionTime', 'message', 'observedGeneration', 'reason'];
-const unreadOfStatus = [
+const ignoredConditionFields = ['lastProbeTime', 'lastTransitionTime', 'message', 'observedGeneration', 'reason'];
+const ignoredStatusFields = [
   ...['containerStatuses', 'ephemeralContainerStatuses', 'extendedResourceClaimStatus', 'hostIP', 'hostIPs'],
   ...['initContainerStatuses', 'message', 'nominatedNodeName', 'observedGeneration', 'qosClass', 'reason'],
   ...['resize', 'resourceClaimStatuses', 'startTime'],
 ];
 
-const noStatus: PodStatus = { phase: '', podIP: '', podIPs: [], conditions: [] };
+const emptyStatus: PodStatus = { phase: '', podIP: '', podIPs: [], conditions: [] };
 
 export const pod: Decoder<KubernetesPod> = partialStruct<KubernetesPod>({
   spec: required(
@@ -91,18 +91,18 @@ export const pod: Decoder<KubernetesPod> = partialStruct<KubernetesPod>({
         hostname: withDefault(text, ''),
         subdomain: withDefault(text, ''),
         containers: withDefault(
-          list(partialStruct<KubernetesContainer>({ ports }, unreadOfContainer), maxPodContainers),
+          list(partialStruct<KubernetesContainer>({ ports }, ignoredContainerFields), maxPodContainers),
           [],
         ),
         initContainers: withDefault(
           list(
-            partialStruct<InitContainer>({ ports, restartPolicy: withDefault(text, '') }, unreadOfContainer),
+            partialStruct<InitContainer>({ ports, restartPolicy: withDefault(text, '') }, ignoredContainerFields),
             maxPodContainers,
           ),
           [],
         ),
       },
-      unreadOfSpec,
+      ignoredSpecFields,
     ),
   ),
   status: withDefault(
@@ -115,14 +115,14 @@ export const pod: Decoder<KubernetesPod> = partialStruct<KubernetesPod>({
           list(
             partialStruct<PodCondition>(
               { type: withDefault(text, ''), status: withDefault(text, '') },
-              unreadOfCondition,
+              ignoredConditionFields,
             ),
           ),
           [],
         ),
       },
-      unreadOfStatus,
+      ignoredStatusFields,
     ),
-    noStatus,
+    emptyStatus,
   ),
 });

@@ -1,7 +1,7 @@
 /** Gateway credentials. Values must never be shown or logged. */
 
 import { type Decoder, dictionary, type FieldError, refine, text, withDefault } from '../../fields/decode.ts';
-import { describedAs } from '../../fields/description.ts';
+import { withDescription } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 import { partialStruct } from './lenient.ts';
 
@@ -22,7 +22,7 @@ const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
 });
 
 const withoutValues = (decoder: Decoder<string>): Decoder<string> =>
-  describedAs(
+  withDescription(
     (value: unknown, path: string) => (typeof value === 'string' ? decoder(value, path) : text(undefined, path)),
     {
       type: 'text',

@@ -10,7 +10,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { describedAs } from '../../fields/description.ts';
+import { withDescription } from '../../fields/description.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import { labels, uncheckedHost } from '../field-rules.ts';
 import { maxServiceAddresses, maxServicePorts } from '../object-limits.ts';
@@ -63,17 +63,17 @@ const servicePort = partialStruct<KubernetesServicePort>({
   protocol: withDefault(text, 'TCP'),
   appProtocol: optional(text),
   targetPort: optional(intOrText),
-  nodePort: optional(intOrNone()),
+  nodePort: optional(integerOrNone()),
 });
 
 /** Decodes 0 as absent: clusters write it for an unassigned port. */
-function intOrNone(): Decoder<number> {
-  return describedAs((value: unknown, path: string) => (value === 0 ? E.right(0) : port(value, path)), {
+function integerOrNone(): Decoder<number> {
+  return withDescription((value: unknown, path: string) => (value === 0 ? E.right(0) : port(value, path)), {
     ...{ type: 'narrowed', decoder: port, validation: {} },
   });
 }
 
-const unreadOfSpec = [
+const ignoredSpecFields = [
   ...['allocateLoadBalancerNodePorts', 'externalTrafficPolicy', 'healthCheckNodePort', 'loadBalancerClass'],
   ...['loadBalancerIP', 'loadBalancerSourceRanges', 'ipFamilies', 'ipFamilyPolicy', 'sessionAffinityConfig'],
 ];
@@ -98,7 +98,7 @@ export const kubernetesService: Decoder<KubernetesService> = partialStruct<Kuber
         ),
         trafficDistribution: optional(text),
       },
-      unreadOfSpec,
+      ignoredSpecFields,
     ),
   ),
   status: withDefault(

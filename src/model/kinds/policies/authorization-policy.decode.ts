@@ -3,7 +3,7 @@ import {
   type FieldError,
   fieldPath,
   list,
-  mapped,
+  mapDecoder,
   name,
   nonEmptyList,
   oneOf,
@@ -14,7 +14,7 @@ import {
   struct,
   withDefault,
 } from '../../fields/decode.ts';
-import { inSchema, someOf } from '../../fields/description.ts';
+import { atLeastOneOf, withSchemaValidation } from '../../fields/description.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { portPattern, subnetPattern } from '../../fields/patterns.ts';
 import * as violation from '../../fields/violation.ts';
@@ -36,14 +36,14 @@ function texts(
   const item = refine(name, (value, path) =>
     violation.errorsAt(path, rules.spaceViolation(value) ?? violationOf(value)),
   );
-  return optional(nonEmptyList(inSchema(item, { pattern }), maxPolicyValues));
+  return optional(nonEmptyList(withSchemaValidation(item, { pattern }), maxPolicyValues));
 }
 
 const anyText = texts(rules.wildcardViolation, rules.wildcardPattern);
 const subnets = texts(rules.subnetViolation, subnetPattern);
 const ports = texts(rules.portViolation, portPattern);
 
-const source: Decoder<AuthorizationSource> = inSchema(
+const source: Decoder<AuthorizationSource> = withSchemaValidation(
   refine(
     struct<AuthorizationSource>(
       restrictions({
@@ -64,11 +64,11 @@ const source: Decoder<AuthorizationSource> = inSchema(
       }),
     ),
     (value, path) => [
-      ...notEmpty(value, path),
+      ...emptyErrors(value, path),
       ...violation.errorsAt(
         fieldPath(path, 'serviceAccounts'),
         value.serviceAccounts && (value.principals || value.namespaces)
-          ? violation.excluded('together with principals or namespaces')
+          ? violation.excludedField('together with principals or namespaces')
           : undefined,
       ),
     ],
@@ -79,7 +79,7 @@ const source: Decoder<AuthorizationSource> = inSchema(
   },
 );
 
-const operation: Decoder<AuthorizationOperation> = inSchema(
+const operation: Decoder<AuthorizationOperation> = withSchemaValidation(
   refine(
     struct<AuthorizationOperation>(
       restrictions({
@@ -93,16 +93,16 @@ const operation: Decoder<AuthorizationOperation> = inSchema(
         notPaths: texts(rules.pathViolation),
       }),
     ),
-    notEmpty,
+    emptyErrors,
   ),
   { minProperties: 1 },
 );
 
-const condition: Decoder<AuthorizationCondition> = inSchema(
+const condition: Decoder<AuthorizationCondition> = withSchemaValidation(
   refine(
     struct<AuthorizationCondition>(
       restrictions({
-        key: required(inSchema(name, { pattern: rules.conditionKeyPattern })),
+        key: required(withSchemaValidation(name, { pattern: rules.conditionKeyPattern })),
         values: optional(nonEmptyList(name)),
         notValues: optional(nonEmptyList(name)),
       }),
@@ -130,15 +130,15 @@ const condition: Decoder<AuthorizationCondition> = inSchema(
       ];
     },
   ),
-  someOf(['values', 'notValues']),
+  atLeastOneOf(['values', 'notValues']),
 );
 
-const from = mapped(
+const from = mapDecoder(
   struct<{ source: AuthorizationSource }>(restrictions({ source: required(source) })),
   (item) => item.source,
 );
 
-const to = mapped(
+const to = mapDecoder(
   struct<{ operation: AuthorizationOperation }>(restrictions({ operation: required(operation) })),
   (item) => item.operation,
 );
@@ -151,26 +151,27 @@ const rule: Decoder<AuthorizationRule> = struct<AuthorizationRule>(
   }),
 );
 
-function valuesOf({ rules: all = [] }: AuthorizationPolicy): number {
+function valueCountOf({ rules: policyRules = [] }: AuthorizationPolicy): number {
   let sum = 0;
-  for (const { from: sources = [], to: operations = [], when = [] } of all)
+  for (const { from: sources = [], to: operations = [], when = [] } of policyRules)
     for (const item of [...sources, ...operations, ...when])
       for (const values of Object.values(item)) if (Array.isArray(values)) sum += values.length;
   return sum;
 }
 
-export const authorizationPolicy: Decoder<AuthorizationPolicy> = inSchema(
+export const authorizationPolicy: Decoder<AuthorizationPolicy> = withSchemaValidation(
   refine(
     struct<AuthorizationPolicy>(
       restrictions({
         ...scopeFields,
         action: withDefault(oneOf(['ALLOW', 'DENY', 'AUDIT', 'CUSTOM']), 'ALLOW'),
         rules: withDefault(list(rule), []),
-        provider: optional(mapped(struct<{ name: string }>({ name: required(name) }), (provider) => provider.name)),
+        provider: optional(mapDecoder(struct<{ name: string }>({ name: required(name) }), (provider) => provider.name)),
       }),
       scopeAliases(),
     ),
-    (policy, path) => limitErrors(fieldPath(path, 'rules'), valuesOf(policy), maxPolicyValues, 'values of all rules'),
+    (policy, path) =>
+      limitErrors(fieldPath(path, 'rules'), valueCountOf(policy), maxPolicyValues, 'values of all rules'),
     (policy, path) => [...scopeErrors(policy, path), ...actionErrors(policy, path), ...rules.customErrors(policy)],
   ),
   {
@@ -190,8 +191,8 @@ export const authorizationPolicy: Decoder<AuthorizationPolicy> = inSchema(
   },
 );
 
-function notEmpty(value: object, path: string): FieldError[] {
-  return violation.errorsAt(path, Object.keys(value).length === 0 ? violation.empty() : undefined);
+function emptyErrors(value: object, path: string): FieldError[] {
+  return violation.errorsAt(path, Object.keys(value).length === 0 ? violation.emptyValue() : undefined);
 }
 
 function actionErrors(
@@ -202,15 +203,15 @@ function actionErrors(
   return [
     ...violation.errorsAt(
       fieldPath(path, 'rules'),
-      needsRules && authorizationRules.length === 0 ? violation.missing(`with action ${action}`) : undefined,
+      needsRules && authorizationRules.length === 0 ? violation.missingValue(`with action ${action}`) : undefined,
     ),
     ...violation.errorsAt(
       fieldPath(path, 'provider'),
-      action === 'CUSTOM' && provider === undefined ? violation.missing('with action CUSTOM') : undefined,
+      action === 'CUSTOM' && provider === undefined ? violation.missingValue('with action CUSTOM') : undefined,
     ),
     ...violation.errorsAt(
       fieldPath(path, 'provider'),
-      action !== 'CUSTOM' && provider !== undefined ? violation.excluded(`with action ${action}`) : undefined,
+      action !== 'CUSTOM' && provider !== undefined ? violation.excludedField(`with action ${action}`) : undefined,
     ),
   ];
 }

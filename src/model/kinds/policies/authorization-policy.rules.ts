@@ -24,8 +24,11 @@ export function portViolation(text: string): violation.FieldViolation | undefine
 
 /** Accepts `*` only at the beginning or end. */
 export function wildcardViolation(text: string): violation.FieldViolation | undefined {
-  const middleText = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
-  return middleText.includes('*') ? violation.mustBe('a value with * at its beginning or end only', text) : undefined;
+  const textBetweenWildcards =
+    text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
+  return textBetweenWildcards.includes('*')
+    ? violation.mustBe('a value with * at its beginning or end only', text)
+    : undefined;
 }
 
 export const wildcardPattern = '^(?:\\*|\\*[^*]*[^*\\s]|[^*\\s][^*]*\\*|[^*\\s](?:[^*]*[^*\\s])?)$';
@@ -45,8 +48,8 @@ export function pathViolation(text: string): violation.FieldViolation | undefine
     }
   }
   const doubleStarSegments = segments.filter((segment) => segment === '{**}').length;
-  const isLast = text.lastIndexOf('{*}') < text.lastIndexOf('{**}');
-  return doubleStarSegments > 1 || (doubleStarSegments === 1 && !isLast)
+  const isDoubleStarLast = text.lastIndexOf('{*}') < text.lastIndexOf('{**}');
+  return doubleStarSegments > 1 || (doubleStarSegments === 1 && !isDoubleStarLast)
     ? violation.mustBe('a path with one {**} at most, and no {*} after it', text)
     : undefined;
 }
@@ -61,17 +64,17 @@ export function serviceAccountViolation(text: string): violation.FieldViolation 
 
 type ValueCheck = (text: string) => violation.FieldViolation | undefined;
 
-const acceptAny: ValueCheck = () => undefined;
+const acceptAnyValue: ValueCheck = () => undefined;
 
 const conditionKeys: readonly (readonly [RegExp, ValueCheck])[] = [
-  [/^request\.headers\[[:\w!#$%&'*+.^`|~-]+\]$/, acceptAny],
+  [/^request\.headers\[[:\w!#$%&'*+.^`|~-]+\]$/, acceptAnyValue],
   [/^(?:source|remote|destination)\.ip$/, subnetViolation],
   [/^destination\.port$/, portViolation],
-  [/^source\.(?:namespace|principal|serviceAccount|trustDomain)$/, acceptAny],
-  [/^request\.auth\.(?:principal|audiences|presenter)$/, acceptAny],
-  [/^request\.auth\.claims(?:\[[^[\]]+\])+$/, acceptAny],
-  [/^connection\.sni$/, acceptAny],
-  [/^experimental\.envoy\.filters\.[^[\]]+\[[^[\]]+\]$/, acceptAny],
+  [/^source\.(?:namespace|principal|serviceAccount|trustDomain)$/, acceptAnyValue],
+  [/^request\.auth\.(?:principal|audiences|presenter)$/, acceptAnyValue],
+  [/^request\.auth\.claims(?:\[[^[\]]+\])+$/, acceptAnyValue],
+  [/^connection\.sni$/, acceptAnyValue],
+  [/^experimental\.envoy\.filters\.[^[\]]+\[[^[\]]+\]$/, acceptAnyValue],
 ];
 
 export const conditionKeyPattern = conditionKeys.map(([{ source }]) => source).join('|');
@@ -95,7 +98,7 @@ export function customErrors({ action, rules }: AuthorizationPolicy): FieldError
         .map((field) =>
           violation.fieldError(
             `rules[${index}].from[${sourceIndex}].source.${field}`,
-            violation.excluded('with action CUSTOM'),
+            violation.excludedField('with action CUSTOM'),
           ),
         ),
     ),
@@ -104,7 +107,7 @@ export function customErrors({ action, rules }: AuthorizationPolicy): FieldError
         ? [
             violation.fieldError(
               `rules[${index}].when[${conditionIndex}].key`,
-              violation.notAllowed(`must not be ${key} with action CUSTOM`, key),
+              violation.disallowedValue(`must not be ${key} with action CUSTOM`, key),
             ),
           ]
         : [],
@@ -124,63 +127,66 @@ const methods: ReadonlySet<string> = new Set([
   'TRACE',
 ]);
 
-type Suspicion = (value: string) => violation.FieldViolation | undefined;
+type SuspicionCheck = (value: string) => violation.FieldViolation | undefined;
 
 /** Principals have the form `TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT`; principals.ts adds the SPIFFE scheme. */
-const principalSuspicion: Suspicion = (value) => {
+const principalSuspicion: SuspicionCheck = (value) => {
   if (value.startsWith('*')) return undefined;
   if (/^spiffe:/i.test(value)) {
-    return violation.doubtful(
+    return violation.doubtfulValue(
       `matches no identity: remove the scheme, ${JSON.stringify(value.replace(/^spiffe:\/*/i, ''))}`,
       value,
     );
   }
   return value.includes('/') || value.endsWith('*')
     ? undefined
-    : violation.doubtful(
+    : violation.doubtfulValue(
         `matches no identity: expected TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT, got ${JSON.stringify(value)}`,
         value,
       );
 };
 
 /** Kubernetes namespaces are RFC 1123 labels. */
-const namespaceSuspicion: Suspicion = (value) =>
+const namespaceSuspicion: SuspicionCheck = (value) =>
   /^[-a-z0-9*]+$/.test(value)
     ? undefined
-    : violation.doubtful('matches no namespace: names have only lower-case letters, digits and "-"', value);
+    : violation.doubtfulValue('matches no namespace: names have only lower-case letters, digits and "-"', value);
 
-const trustDomainSuspicion: Suspicion = (value) =>
+const trustDomainSuspicion: SuspicionCheck = (value) =>
   value.includes('/')
-    ? violation.doubtful(`matches no trust domain: expected a name without slash, got ${JSON.stringify(value)}`, value)
+    ? violation.doubtfulValue(
+        `matches no trust domain: expected a name without slash, got ${JSON.stringify(value)}`,
+        value,
+      )
     : undefined;
 
-const methodSuspicion: Suspicion = (value) =>
+const methodSuspicion: SuspicionCheck = (value) =>
   !methods.has(value) && methods.has(value.toUpperCase())
-    ? violation.doubtful(`matches no method: write ${value.toUpperCase()}`, value)
+    ? violation.doubtfulValue(`matches no method: write ${value.toUpperCase()}`, value)
     : undefined;
 
 /** Paths are compared without query and fragment. */
-const pathSuspicion: Suspicion = (value) => {
+const pathSuspicion: SuspicionCheck = (value) => {
   if (!value.startsWith('/') && !value.startsWith('*')) {
-    return violation.doubtful(
+    return violation.doubtfulValue(
       `matches no path: expected a path that begins with /, got ${JSON.stringify(value)}`,
       value,
     );
   }
   return /[?#]/.test(value)
-    ? violation.doubtful('matches no path: query and fragment are removed before the comparison', value)
+    ? violation.doubtfulValue('matches no path: query and fragment are removed before the comparison', value)
     : undefined;
 };
 
-const hostSuspicion: Suspicion = (value) =>
+const hostSuspicion: SuspicionCheck = (value) =>
   value.includes('/')
-    ? violation.doubtful(
+    ? violation.doubtfulValue(
         `matches no host: expected a host without scheme and path, got ${JSON.stringify(value)}`,
         value,
       )
     : undefined;
 
-const sourceSuspicions: readonly (readonly [keyof AuthorizationSource, Suspicion])[] = [
+const sourceSuspicions: readonly (readonly [keyof AuthorizationSource, SuspicionCheck])[] = [
   ['principals', principalSuspicion],
   ['notPrincipals', principalSuspicion],
   ['namespaces', namespaceSuspicion],
@@ -189,7 +195,7 @@ const sourceSuspicions: readonly (readonly [keyof AuthorizationSource, Suspicion
   ['notTrustDomains', trustDomainSuspicion],
 ];
 
-const operationSuspicions: readonly (readonly [keyof AuthorizationOperation, Suspicion])[] = [
+const operationSuspicions: readonly (readonly [keyof AuthorizationOperation, SuspicionCheck])[] = [
   ['methods', methodSuspicion],
   ['notMethods', methodSuspicion],
   ['paths', pathSuspicion],
@@ -198,7 +204,7 @@ const operationSuspicions: readonly (readonly [keyof AuthorizationOperation, Sus
   ['notHosts', hostSuspicion],
 ];
 
-const conditionSuspicions: ReadonlyMap<string, Suspicion> = new Map([
+const conditionSuspicions: ReadonlyMap<string, SuspicionCheck> = new Map([
   ['source.principal', principalSuspicion],
   ['source.namespace', namespaceSuspicion],
   ['source.trustDomain', trustDomainSuspicion],
@@ -208,7 +214,7 @@ const conditionSuspicions: ReadonlyMap<string, Suspicion> = new Map([
 function unmatchableWarnings<T extends object>(
   value: T,
   path: string,
-  suspicions: readonly (readonly [keyof T & string, Suspicion])[],
+  suspicions: readonly (readonly [keyof T & string, SuspicionCheck])[],
 ): FieldError[] {
   return suspicions.flatMap(([field, suspicion]) =>
     ((value[field] ?? []) as readonly string[]).flatMap((text, index) => {
@@ -239,7 +245,7 @@ export function authorizationPolicyWarnings(policy: AuthorizationPolicy): FieldE
 
 function reachWarnings({ action, rules }: AuthorizationPolicy): FieldError[] {
   if (action === 'ALLOW' && rules.length === 0) {
-    return [violation.fieldError('rules', violation.doubtful('the list is empty: the policy allows nothing'))];
+    return [violation.fieldError('rules', violation.doubtfulValue('the list is empty: the policy allows nothing'))];
   }
   if (action !== 'DENY') return [];
   return rules.flatMap((rule, index) => {
@@ -248,7 +254,7 @@ function reachWarnings({ action, rules }: AuthorizationPolicy): FieldError[] {
       ? [
           violation.fieldError(
             `rules[${index}]`,
-            violation.doubtful('matches every request: the policy denies everything'),
+            violation.doubtfulValue('matches every request: the policy denies everything'),
           ),
         ]
       : [];

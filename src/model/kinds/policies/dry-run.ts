@@ -20,10 +20,10 @@ export function dryRunErrors(
   if (annotations[dryRunAnnotation] === undefined || action === 'ALLOW' || action === 'DENY') return [];
   return [
     violation.fieldError(`annotations["${dryRunAnnotation}"]`, {
-      ...violation.unsupported(
+      ...violation.unsupportedFeature(
         `dry run is not supported with action ${action}, only with ALLOW and DENY: remove the annotation`,
       ),
-      got: violation.shownValue(action),
+      got: violation.quotedValue(action),
     }),
   ];
 }

@@ -2,7 +2,7 @@ import {
   type Decoder,
   dictionary,
   fieldPath,
-  mapped,
+  mapDecoder,
   oneOf,
   optional,
   refine,
@@ -10,13 +10,13 @@ import {
   struct,
   withDefault,
 } from '../../fields/decode.ts';
-import { inSchema } from '../../fields/description.ts';
+import { withSchemaValidation } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 import { maxPortModes } from '../object-limits.ts';
 import type { MutualTlsMode, PeerAuthentication } from './peer-authentication.ts';
 import { scopeFields } from './policy-target.decode.ts';
 
-export const mutualTls: Decoder<MutualTlsMode> = mapped(
+export const mutualTls: Decoder<MutualTlsMode> = mapDecoder(
   struct<{ mode: MutualTlsMode }>(
     restrictions({ mode: withDefault(oneOf(['UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT']), 'UNSET') }),
   ),
@@ -33,13 +33,13 @@ const portLevelSchema = {
   ],
 };
 
-export const peerAuthentication: Decoder<PeerAuthentication> = inSchema(
+export const peerAuthentication: Decoder<PeerAuthentication> = withSchemaValidation(
   refine(
     struct<PeerAuthentication>(
       restrictions({
         selector: scopeFields.selector,
         mtls: optional(mutualTls),
-        portLevelMtls: optional(inSchema(dictionary(mutualTls, maxPortModes), portLevelSchema)),
+        portLevelMtls: optional(withSchemaValidation(dictionary(mutualTls, maxPortModes), portLevelSchema)),
       }),
     ),
     ({ selector, portLevelMtls }, path) => {
@@ -47,7 +47,7 @@ export const peerAuthentication: Decoder<PeerAuthentication> = inSchema(
       const portsPath = fieldPath(path, 'portLevelMtls');
       const ports = Object.keys(portLevelMtls);
       return [
-        ...violation.errorsAt(portsPath, ports.length === 0 ? violation.empty() : undefined),
+        ...violation.errorsAt(portsPath, ports.length === 0 ? violation.emptyValue() : undefined),
         ...violation.errorsAt(
           portsPath,
           Object.keys(selector ?? {}).length === 0 ? violation.conflict('needs a selector with labels') : undefined,

@@ -5,45 +5,48 @@ import {
   type Decoder,
   type FieldError,
   list,
-  mapped,
+  mapDecoder,
   name,
   optional,
   refine,
   required,
-  restricting,
+  restrictingField,
   restrictions,
   struct,
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { inSchema, type SchemaRule } from '../../fields/description.ts';
+import { type SchemaRule, withSchemaValidation } from '../../fields/description.ts';
 import { withRejection } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 import { selectorLabels } from '../field-rules.ts';
 import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
 
 /** Kinds to which a policy may be attached, including Istio's own Gateway. */
-const targets: readonly { readonly group: string; readonly kind: string; readonly heldBy: 'gateways' | 'waypoints' }[] =
-  [
-    { group: 'gateway.networking.k8s.io', kind: 'Gateway', heldBy: 'gateways' },
-    { group: 'networking.istio.io', kind: 'Gateway', heldBy: 'gateways' },
-    { group: '', kind: 'Service', heldBy: 'waypoints' },
-    { group: 'networking.istio.io', kind: 'ServiceEntry', heldBy: 'waypoints' },
-    { group: 'gateway.networking.k8s.io', kind: 'GatewayClass', heldBy: 'waypoints' },
-  ];
+const targets: readonly {
+  readonly group: string;
+  readonly kind: string;
+  readonly implementedBy: 'gateways' | 'waypoints';
+}[] = [
+  { group: 'gateway.networking.k8s.io', kind: 'Gateway', implementedBy: 'gateways' },
+  { group: 'networking.istio.io', kind: 'Gateway', implementedBy: 'gateways' },
+  { group: '', kind: 'Service', implementedBy: 'waypoints' },
+  { group: 'networking.istio.io', kind: 'ServiceEntry', implementedBy: 'waypoints' },
+  { group: 'gateway.networking.k8s.io', kind: 'GatewayClass', implementedBy: 'waypoints' },
+];
 
 /** Rejects unsupported targets, because they would remain unprotected. */
 const targetReference: Decoder<PolicyTargetReference> = refine(
   struct<PolicyTargetReference>({
     // The core group has an empty name; users write `core`.
     group: withDefault(
-      inSchema(
-        mapped(text, (group) => (group === 'core' ? '' : group)),
+      withSchemaValidation(
+        mapDecoder(text, (group) => (group === 'core' ? '' : group)),
         { enum: ['core', ...new Set(targets.map(({ group }) => group))] },
       ),
       '',
     ),
-    kind: required(inSchema(name, { enum: [...new Set(targets.map(({ kind }) => kind))] })),
+    kind: required(withSchemaValidation(name, { enum: [...new Set(targets.map(({ kind }) => kind))] })),
     name: required(name),
     // Decoded so that a rejected policy can fail closed at the intended target.
     namespace: withRejection(optional(name), 'the target must be in the namespace of the object'),
@@ -63,7 +66,7 @@ function unknownTarget({ group, kind }: PolicyTargetReference): violation.FieldV
   return violation.unknownReference(`must refer to a ${targets.map(kindText).join(', a ')}, got a ${actual}`, actual);
 }
 
-const matchLabels: Decoder<Readonly<Record<string, string>>> = mapped(
+const matchLabels: Decoder<Readonly<Record<string, string>>> = mapDecoder(
   struct<{ labels: Readonly<Record<string, string>> }>(
     restrictions({ labels: withDefault(selectorLabels, {}, 'matchLabels') }),
   ),
@@ -71,13 +74,13 @@ const matchLabels: Decoder<Readonly<Record<string, string>>> = mapped(
 );
 
 export const scopeFields = {
-  selector: restricting(optional(matchLabels)),
-  targetRefs: restricting(optional(list(targetReference))),
+  selector: restrictingField(optional(matchLabels)),
+  targetRefs: restrictingField(optional(list(targetReference))),
 };
 
 export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
   const aliases: Aliases<PolicyScope> = {
-    targetRef: ['targetRefs', mapped(targetReference, (reference) => [reference])],
+    targetRef: ['targetRefs', mapDecoder(targetReference, (reference) => [reference])],
   };
   // The cast is safe for every spec that contains the fields of PolicyScope.
   return aliases as unknown as Aliases<T>;
@@ -85,18 +88,18 @@ export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
 
 export const selectorRule: SchemaRule = {
   rule: '!has(self.selector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
-  message: violation.exclusive(['selector', 'targetRefs']).message,
+  message: violation.exclusiveFields(['selector', 'targetRefs']).message,
 };
 
 export const scopeRules: readonly SchemaRule[] = [
   selectorRule,
   {
     rule: '!has(self.targetRef) || !has(self.selector)',
-    message: violation.exclusive(['selector', 'targetRef']).message,
+    message: violation.exclusiveFields(['selector', 'targetRef']).message,
   },
   {
     rule: '!has(self.targetRef) || !has(self.targetRefs)',
-    message: violation.excluded('together with targetRefs').message,
+    message: violation.excludedField('together with targetRefs').message,
     fieldPath: '.targetRef',
   },
 ];
@@ -105,41 +108,49 @@ export function scopeErrors(scope: PolicyScope, path: string): FieldError[] {
   const { selector, targetRefs = [] } = scope;
   return violation.errorsAt(
     path,
-    selector !== undefined && targetRefs.length > 0 ? violation.exclusive(['selector', 'targetRefs']) : undefined,
+    selector !== undefined && targetRefs.length > 0 ? violation.exclusiveFields(['selector', 'targetRefs']) : undefined,
   );
 }
 
 /** The targets must be in the object's namespace. */
-export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
+export function decodeWithScope<A extends Pick<PolicyScope, 'targetRefs'>>(
   decoder: Decoder<A>,
   spec: unknown,
   namespace: string,
 ): Decoded<A> {
   const writtenSpec = isObject(spec) ? spec : {};
-  const isPresent = (field: string): boolean => writtenSpec[field] !== undefined && writtenSpec[field] !== null;
-  const hasBoth = isPresent('targetRef') && isPresent('targetRefs');
-  const path = (index: number): string => (isPresent('targetRefs') ? `targetRefs[${index}]` : 'targetRef');
+  const isFieldPresent = (field: string): boolean => writtenSpec[field] !== undefined && writtenSpec[field] !== null;
+  const hasBothTargetFields = isFieldPresent('targetRef') && isFieldPresent('targetRefs');
+  const path = (index: number): string => (isFieldPresent('targetRefs') ? `targetRefs[${index}]` : 'targetRef');
   return refine(
     decoder,
-    () => violation.errorsAt('targetRef', hasBoth ? violation.excluded('together with targetRefs') : undefined),
+    () =>
+      violation.errorsAt(
+        'targetRef',
+        hasBothTargetFields ? violation.excludedField('together with targetRefs') : undefined,
+      ),
     ({ targetRefs = [] }) =>
       targetRefs.flatMap((reference, index) =>
         violation.errorsAt(
           `${path(index)}.namespace`,
           reference.namespace === undefined
             ? undefined
-            : violation.notAllowed(`must not be set: the target must be in the namespace of the object, ${namespace}`),
+            : violation.disallowedValue(
+                `must not be set: the target must be in the namespace of the object, ${namespace}`,
+              ),
         ),
       ),
   )(spec, '');
 }
 
 export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError[] {
-  const selectsAll = selector !== undefined && Object.keys(selector).length === 0;
+  const hasEmptySelector = selector !== undefined && Object.keys(selector).length === 0;
   return [
     ...violation.errorsAt(
       'selector',
-      selectsAll ? violation.doubtful('has no labels: the object applies to the whole namespace') : undefined,
+      hasEmptySelector
+        ? violation.doubtfulValue('has no labels: the object applies to the whole namespace')
+        : undefined,
     ),
     ...targetWarnings(targetRefs),
   ];
@@ -148,21 +159,21 @@ export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError
 /** A policy with only unsupported targets applies nowhere. */
 export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldError[] {
   if (targetRefs === undefined) return [];
-  const gatewayReferences = targetRefs.filter((reference) => targetOf(reference)?.heldBy === 'gateways');
+  const gatewayReferences = targetRefs.filter((reference) => targetOf(reference)?.implementedBy === 'gateways');
   const consequenceText =
     gatewayReferences.length === 0 ? 'the object applies to nothing' : 'the reference has no effect';
   return [
     ...violation.errorsAt(
       'targetRefs',
       targetRefs.length === 0
-        ? violation.doubtful('the list is empty: the object applies to the whole namespace')
+        ? violation.doubtfulValue('the list is empty: the object applies to the whole namespace')
         : undefined,
     ),
     ...targetRefs.flatMap((reference, index) =>
       violation.errorsAt(
         `targetRefs[${index}].kind`,
-        targetOf(reference)?.heldBy === 'waypoints'
-          ? violation.unsupported(
+        targetOf(reference)?.implementedBy === 'waypoints'
+          ? violation.unsupportedFeature(
               `targets of kind ${reference.kind} need waypoints, which are not supported, and ${consequenceText}: use a selector`,
             )
           : undefined,
@@ -171,11 +182,11 @@ export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldErro
   ];
 }
 
-export function onlyOneOf<T extends object>(
+export function exclusiveFieldErrors<T extends object>(
   value: T,
   fields: readonly (keyof T & string)[],
   path: string,
 ): FieldError[] {
   const setFields = fields.filter((field) => value[field] !== undefined);
-  return setFields.length > 1 ? [violation.fieldError(path, violation.exclusive(setFields))] : [];
+  return setFields.length > 1 ? [violation.fieldError(path, violation.exclusiveFields(setFields))] : [];
 }

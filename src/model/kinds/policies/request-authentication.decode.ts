@@ -15,7 +15,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { inSchema, someOf } from '../../fields/description.ts';
+import { atLeastOneOf, withSchemaValidation } from '../../fields/description.ts';
 import { withoutEffectBeside } from '../../fields/effect.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { headerNamePattern } from '../../fields/patterns.ts';
@@ -32,7 +32,7 @@ import {
   type RequestAuthentication,
 } from './request-authentication.ts';
 
-const headerName = inSchema(
+const headerName = withSchemaValidation(
   refine(name, (header, path) => violation.errorsAt(path, headerNameViolation(header))),
   { pattern: headerNamePattern.replace('^', '^:?') },
 );
@@ -40,7 +40,7 @@ const headerName = inSchema(
 const claimHeader = refine(name, (header, path) => violation.errorsAt(path, claimHeaderViolation(header)));
 
 /** Istio allows fewer characters here than in `outputPayloadToHeader`. */
-const claimHeaderName = inSchema(
+const claimHeaderName = withSchemaValidation(
   refine(name, (header, path) =>
     violation.errorsAt(
       path,
@@ -82,7 +82,7 @@ export const jwtRuleFields = restrictions({
   presence: optional(oneOf(['OPTIONAL', 'REQUIRED'])),
 });
 
-const jwtRule: Decoder<JwtRule> = inSchema(
+const jwtRule: Decoder<JwtRule> = withSchemaValidation(
   refine(
     struct<JwtRule>(
       jwtRuleFields,
@@ -92,21 +92,21 @@ const jwtRule: Decoder<JwtRule> = inSchema(
     ({ issuer, jwksUri, jwks }, path) => [
       ...violation.errorsAt(
         fieldPath(path, 'issuer'),
-        issuer === '' && jwksUri === undefined ? violation.missing('unless jwksUri is set') : undefined,
+        issuer === '' && jwksUri === undefined ? violation.missingValue('unless jwksUri is set') : undefined,
       ),
       ...violation.errorsAt(
         path,
-        jwks !== undefined && jwksUri !== undefined ? violation.exclusive(['jwks', 'jwksUri']) : undefined,
+        jwks !== undefined && jwksUri !== undefined ? violation.exclusiveFields(['jwks', 'jwksUri']) : undefined,
       ),
     ],
   ),
   {
-    ...someOf(['issuer', 'jwksUri', 'jwks_uri']),
-    not: { required: ['jwks'], ...someOf(['jwksUri', 'jwks_uri']) },
+    ...atLeastOneOf(['issuer', 'jwksUri', 'jwks_uri']),
+    not: { required: ['jwks'], ...atLeastOneOf(['jwksUri', 'jwks_uri']) },
   },
 );
 
-export const requestAuthentication: Decoder<RequestAuthentication> = inSchema(
+export const requestAuthentication: Decoder<RequestAuthentication> = withSchemaValidation(
   refine(
     struct<RequestAuthentication>(
       restrictions({ ...scopeFields, jwtRules: withDefault(list(jwtRule), []) }),
@@ -127,13 +127,13 @@ export function requestAuthenticationWarnings({ jwtRules }: RequestAuthenticatio
     ...violation.errorsAt(
       `jwtRules[${index}].audiences`,
       audiences?.length === 0
-        ? violation.doubtful('the list is empty: tokens for any audience are accepted')
+        ? violation.doubtfulValue('the list is empty: tokens for any audience are accepted')
         : undefined,
     ),
     ...violation.errorsAt(
       `jwtRules[${index}].timeout`,
       timeoutMs > maxFetchTimeoutMs
-        ? violation.doubtful(`is longer than the limit, and ${maxFetchTimeoutMs / 1_000}s is used instead`)
+        ? violation.doubtfulValue(`is longer than the limit, and ${maxFetchTimeoutMs / 1_000}s is used instead`)
         : undefined,
     ),
   ]);
@@ -148,10 +148,10 @@ function jwksUriViolation(uri: string): violation.FieldViolation | undefined {
 function jwksViolation(text: string): violation.FieldViolation | undefined {
   try {
     const { keys } = JSON.parse(text) as { keys?: unknown };
-    const isSet =
+    const isKeySet =
       Array.isArray(keys) && keys.every((key) => typeof (key as { kty?: unknown } | null)?.kty === 'string');
-    if (isSet && keys.length > maxKeys) return violation.tooLarge(maxKeys, keys.length, 'keys');
-    return isSet ? undefined : violation.mustBeHidden('a JSON Web Key Set such as {"keys": [{"kty": "RSA", …}]}');
+    if (isKeySet && keys.length > maxKeys) return violation.tooLarge(maxKeys, keys.length, 'keys');
+    return isKeySet ? undefined : violation.mustBeHidden('a JSON Web Key Set such as {"keys": [{"kty": "RSA", …}]}');
   } catch {
     return violation.mustBeHidden('a JSON Web Key Set', { hint: 'the value is not JSON' });
   }

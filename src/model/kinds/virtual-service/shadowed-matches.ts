@@ -14,13 +14,13 @@ export interface ShadowedMatch extends FieldError {
 /** Cached, because checks run repeatedly. */
 export const shadowedMatches = memoizeByObject(
   ({ http = [], tls = [], tcp = [] }: VirtualService): readonly ShadowedMatch[] => [
-    ...shadowedIn('http', http, matchesEveryRequest, new EarlierPrefixes()),
-    ...shadowedIn('tls', tls, () => false),
-    ...shadowedIn('tcp', tcp, (match) => Object.keys(match).length === 0),
+    ...shadowedMatchesIn('http', http, matchesEveryRequest, new EarlierPrefixes()),
+    ...shadowedMatchesIn('tls', tls, () => false),
+    ...shadowedMatchesIn('tcp', tcp, (match) => Object.keys(match).length === 0),
   ],
 );
 
-function shadowedIn<M extends object>(
+function shadowedMatchesIn<M extends object>(
   list: 'http' | 'tls' | 'tcp',
   routes: readonly { readonly match?: readonly M[] }[],
   matchesEverything: (match: M) => boolean,
@@ -36,7 +36,7 @@ function shadowedIn<M extends object>(
         {
           ...violation.fieldError(
             `${list}[${index}]`,
-            violation.shadowed(
+            violation.shadowedMatch(
               `is never reached: ${shadowingRoute} takes everything; move it before ${shadowingRoute}`,
               shadowingRoute,
             ),
@@ -58,7 +58,10 @@ function shadowedIn<M extends object>(
           {
             ...violation.fieldError(
               path,
-              violation.shadowed(`is never reached: ${shadowingRoute} has the same match; remove one`, shadowingRoute),
+              violation.shadowedMatch(
+                `is never reached: ${shadowingRoute} has the same match; remove one`,
+                shadowingRoute,
+              ),
             ),
             shadowingPath: shadowingRoute,
           },
@@ -71,7 +74,7 @@ function shadowedIn<M extends object>(
         {
           ...violation.fieldError(
             path,
-            violation.shadowed(
+            violation.shadowedMatch(
               `is never reached: ${shadowingRoute} matches the prefix ${coveringMatch.prefix}; move it before ${shadowingRoute}`,
               shadowingRoute,
             ),

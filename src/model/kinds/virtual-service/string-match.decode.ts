@@ -12,7 +12,7 @@ import {
   struct,
   text,
 } from '../../fields/decode.ts';
-import { describedAs } from '../../fields/description.ts';
+import { withDescription } from '../../fields/description.ts';
 import { re2Violation } from '../../fields/re2.ts';
 import * as violation from '../../fields/violation.ts';
 import type { StringMatch, ValueMatch } from './string-match.ts';
@@ -27,7 +27,7 @@ const writtenMatch: Decoder<WrittenMatch> = refine(
   struct<WrittenMatch>(restrictions({ exact: optional(text), prefix: optional(text), regex: optional(text) })),
   (match, path) => {
     if (Object.keys(match).length > 1)
-      return [violation.fieldError(path, violation.exclusive(['exact', 'prefix', 'regex']))];
+      return [violation.fieldError(path, violation.exclusiveFields(['exact', 'prefix', 'regex']))];
     const regexError = match.regex === undefined || match.regex === '*' ? undefined : re2Violation(match.regex);
     return regexError === undefined ? [] : [violation.fieldError(fieldPath(path, 'regex'), regexError)];
   },
@@ -36,7 +36,9 @@ const writtenMatch: Decoder<WrittenMatch> = refine(
 /** Envoy rejects all routes for an empty prefix of a header value. */
 function emptyPrefix(match: object, path: string): FieldError[] {
   const isEmpty = 'prefix' in match && match.prefix === '';
-  return isEmpty ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('use {} to match presence'))] : [];
+  return isEmpty
+    ? [violation.fieldError(fieldPath(path, 'prefix'), violation.emptyValue('use {} to match presence'))]
+    : [];
 }
 
 /** A StringMatch without a key would match everything. */
@@ -46,7 +48,7 @@ const nonEmptyMatch = refine(writtenMatch, (match, path) =>
     : [],
 );
 
-export const stringMatch: Decoder<StringMatch> = describedAs(
+export const stringMatch: Decoder<StringMatch> = withDescription(
   (value: unknown, path: string): Decoded<StringMatch> => {
     // `*` is not a regular expression; only headers and parameters accept it.
     if (isObject(value) && value.regex === '*')
@@ -58,12 +60,12 @@ export const stringMatch: Decoder<StringMatch> = describedAs(
 
 export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, path) =>
   'prefix' in match && match.prefix === ''
-    ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('remove the match to match all'))]
+    ? [violation.fieldError(fieldPath(path, 'prefix'), violation.emptyValue('remove the match to match all'))]
     : [],
 );
 
 /** An empty match, or the regex `*`, matches the presence of a header or parameter. */
-export const valueMatch: Decoder<ValueMatch> = describedAs(
+export const valueMatch: Decoder<ValueMatch> = withDescription(
   (value: unknown, path: string): Decoded<ValueMatch> => {
     return E.map((match: WrittenMatch): ValueMatch => {
       return Object.keys(match).length === 0 || match.regex === '*' ? { present: true } : (match as StringMatch);

@@ -11,7 +11,7 @@ import {
   type FieldError,
   integer,
   list,
-  mapped,
+  mapDecoder,
   name,
   nonEmptyList,
   type OptionalField,
@@ -24,7 +24,7 @@ import {
   struct,
   text,
 } from '../../fields/decode.ts';
-import { atMostOneOf, exactlyOneOf, inSchema } from '../../fields/description.ts';
+import { atMostOneOf, exactlyOneOf, withSchemaValidation } from '../../fields/description.ts';
 import { notNegativePattern } from '../../fields/duration.ts';
 import { withoutEffect, withoutEffectBeside, withRejection } from '../../fields/effect.ts';
 import { grpcStatusNames } from '../../fields/grpc-status.ts';
@@ -40,7 +40,7 @@ import type * as V from './virtual-service.ts';
 
 const percent: Decoder<V.Percent> = struct<V.Percent>({
   value: required(
-    inSchema(
+    withSchemaValidation(
       refine(decimal, (value, path) =>
         value >= 0 && value <= 100 ? [] : [violation.fieldError(path, violation.outOfRange('from 0 to 100', value))],
       ),
@@ -50,17 +50,17 @@ const percent: Decoder<V.Percent> = struct<V.Percent>({
 });
 
 /** Decodes the deprecated integer form of a percentage. */
-const wholePercent: Decoder<V.Percent> = mapped(integer(0, 100), (value) => ({ value }));
+const wholePercent: Decoder<V.Percent> = mapDecoder(integer(0, 100), (value) => ({ value }));
 
 export const destination: Decoder<V.Destination> = struct<V.Destination>({
   host: required(
-    inSchema(
+    withSchemaValidation(
       hostText((host) => (host === '*' ? violation.mustBe('the host of a service', host) : hostViolation(host))),
       { pattern: hostPattern, not: { enum: ['*'] } },
     ),
   ),
   subset: optional(
-    inSchema(
+    withSchemaValidation(
       refine(name, (subset, path) =>
         violation.errorsAt(path, isDnsLabel(subset) ? undefined : violation.mustBe('a DNS label', subset)),
       ),
@@ -70,7 +70,7 @@ export const destination: Decoder<V.Destination> = struct<V.Destination>({
   port: optional(struct<V.PortSelector>({ number: required(port) })),
 });
 
-const regex: Decoder<string> = inSchema(
+const regex: Decoder<string> = withSchemaValidation(
   refine(text, (value, path) => violation.errorsAt(path, re2Violation(value))),
   { minLength: 1 },
 );
@@ -78,7 +78,7 @@ const regex: Decoder<string> = inSchema(
 const gateways = list(refine(name, (gateway, path) => violation.errorsAt(path, rules.gatewayNameViolation(gateway))));
 
 const headerNames = list(
-  inSchema(
+  withSchemaValidation(
     refine(name, (header, path) => violation.errorsAt(path, rules.plainHeaderNameViolation(header))),
     { pattern: headerNamePattern },
   ),
@@ -133,7 +133,7 @@ const httpRouteDestination = struct<V.HttpRouteDestination>({
 /** Rejects line breaks in a header, because Envoy would reject the complete configuration. */
 const headerText: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
-const redirect: Decoder<V.HttpRedirect> = inSchema(
+const redirect: Decoder<V.HttpRedirect> = withSchemaValidation(
   refine(
     struct<Omit<V.HttpRedirect, 'includesPort'>>({
       uri: optional(headerText),
@@ -143,7 +143,7 @@ const redirect: Decoder<V.HttpRedirect> = inSchema(
       derivePort: optional(oneOf(['FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT'])),
       scheme: optional(oneOf(['http', 'https'])),
       redirectCode: optional(
-        inSchema(
+        withSchemaValidation(
           refine(integer(300, 399), (code, path) => violation.errorsAt(path, rules.redirectCodeViolation(code))),
           { enum: [...rules.redirectCodes] },
         ),
@@ -159,8 +159,8 @@ interface WrittenBody {
   readonly bytes?: string;
 }
 
-const body: Decoder<{ readonly string: string } | { readonly bytes: string }> = mapped(
-  inSchema(
+const body: Decoder<{ readonly string: string } | { readonly bytes: string }> = mapDecoder(
+  withSchemaValidation(
     refine(struct<WrittenBody>({ string: optional(text), bytes: optional(text) }), rules.bodyErrors),
     exactlyOneOf(['string', 'bytes']),
   ),
@@ -172,7 +172,7 @@ const directResponse = struct<V.HttpDirectResponse>({ status: required(integer(2
 
 const delegate = struct<V.Delegate>({ name: required(name), namespace: optional(name) });
 
-const rewrite: Decoder<V.HttpRewrite> = inSchema(
+const rewrite: Decoder<V.HttpRewrite> = withSchemaValidation(
   refine(
     struct<V.HttpRewrite>({
       uri: optional(headerText),
@@ -201,11 +201,11 @@ export const httpRetry: Decoder<V.HttpRetry> = refine(
 type Delay = NonNullable<V.HttpFaultInjection['delay']>;
 type Abort = NonNullable<V.HttpFaultInjection['abort']>;
 
-const fault: Decoder<V.HttpFaultInjection> = inSchema(
+const fault: Decoder<V.HttpFaultInjection> = withSchemaValidation(
   refine(
     struct<V.HttpFaultInjection>({
       delay: optional(
-        inSchema(
+        withSchemaValidation(
           refine(
             struct<Delay>(
               {
@@ -224,12 +224,12 @@ const fault: Decoder<V.HttpFaultInjection> = inSchema(
         ),
       ),
       abort: optional(
-        inSchema(
+        withSchemaValidation(
           refine(
             struct<Abort>({
               httpStatus: optional(integer(200, 599)),
               grpcStatus: optional(
-                inSchema(
+                withSchemaValidation(
                   refine(name, (value, path) => violation.errorsAt(path, rules.grpcStatusViolation(value))),
                   { enum: grpcStatusNames },
                 ),
@@ -256,7 +256,7 @@ const corsPolicy = struct<V.CorsPolicy>(
     allowOrigins: optional(list(refine(stringMatch, rules.originErrors))),
     allowMethods: optional(
       list(
-        inSchema(
+        withSchemaValidation(
           refine(name, (method, path) => violation.errorsAt(path, rules.corsMethodViolation(method))),
           { enum: ['*', ...rules.methods] },
         ),
@@ -265,7 +265,7 @@ const corsPolicy = struct<V.CorsPolicy>(
     allowHeaders: optional(headerNames),
     exposeHeaders: optional(headerNames),
     maxAgeMs: optional(
-      inSchema(
+      withSchemaValidation(
         refine(durationMs, (ms, path) =>
           violation.errorsAt(
             path,
@@ -281,10 +281,10 @@ const corsPolicy = struct<V.CorsPolicy>(
     allowCredentials: optional(boolean),
     unmatchedPreflights: optional(oneOf(['UNSPECIFIED', 'FORWARD', 'IGNORE'])),
   },
-  { allowOrigin: ['allowOrigins', mapped(list(text), (origins) => origins.map((exact) => ({ exact })))] },
+  { allowOrigin: ['allowOrigins', mapDecoder(list(text), (origins) => origins.map((exact) => ({ exact })))] },
 );
 
-function forForwarded<A>(field: OptionalField<A>): OptionalField<A> {
+function ineffectiveUnlessForwarded<A>(field: OptionalField<A>): OptionalField<A> {
   return withoutEffectBeside(
     field,
     'a direct response is not sent to a service',
@@ -292,7 +292,7 @@ function forForwarded<A>(field: OptionalField<A>): OptionalField<A> {
   );
 }
 
-const httpRoute: Decoder<V.HttpRoute> = inSchema(
+const httpRoute: Decoder<V.HttpRoute> = withSchemaValidation(
   refine(
     struct<Omit<V.HttpRoute, 'missingDestinationStatus'>>(
       {
@@ -303,16 +303,16 @@ const httpRoute: Decoder<V.HttpRoute> = inSchema(
         directResponse: optional(directResponse),
         delegate: optional(delegate),
         rewrite: optional(rewrite),
-        timeoutMs: forForwarded(optional(durationOrZero, 'timeout')),
-        retries: forForwarded(optional(httpRetry)),
+        timeoutMs: ineffectiveUnlessForwarded(optional(durationOrZero, 'timeout')),
+        retries: ineffectiveUnlessForwarded(optional(httpRetry)),
         fault: optional(fault),
-        mirror: forForwarded(optional(destination)),
+        mirror: ineffectiveUnlessForwarded(optional(destination)),
         mirrorPercentage: withoutEffectBeside(
           optional(percent),
           'it belongs to mirror; each entry of mirrors has its own percentage',
           (route) => !isObject(route.mirror),
         ),
-        mirrors: forForwarded(optional(list(mirror))),
+        mirrors: ineffectiveUnlessForwarded(optional(list(mirror))),
         corsPolicy: optional(corsPolicy),
         headers: optional(headers),
       },
@@ -331,7 +331,7 @@ const httpRoute: Decoder<V.HttpRoute> = inSchema(
   },
 );
 
-const subnet = inSchema(
+const subnet = withSchemaValidation(
   refine(text, (value, path) => violation.errorsAt(path, subnetViolation(value))),
   { pattern: subnetPattern },
 );
@@ -348,13 +348,13 @@ const routeDestination = struct<V.RouteDestination>({ destination: required(dest
 
 const routeDestinations = refine(nonEmptyList(routeDestination), rules.weightErrors);
 
-const tlsRoute = inSchema(
+const tlsRoute = withSchemaValidation(
   struct<V.TlsRoute>({
     match: required(
       nonEmptyList(
         struct<Omit<V.TlsMatchAttributes, 'never'>>({
           ...l4Fields,
-          sniHosts: required(nonEmptyList(inSchema(hostText(hostViolation), { pattern: hostPattern }))),
+          sniHosts: required(nonEmptyList(withSchemaValidation(hostText(hostViolation), { pattern: hostPattern }))),
         }),
       ),
     ),
@@ -368,7 +368,7 @@ const tcpMatch = struct<Omit<V.L4MatchAttributes, 'never'>>({
   ...restrictions({ sourceSubnet: optional(subnet) }),
 });
 
-const tcpRoute = inSchema(
+const tcpRoute = withSchemaValidation(
   struct<V.TcpRoute>({
     ...restrictions({ match: optional(list(tcpMatch)) }),
     route: optional(routeDestinations),
@@ -376,11 +376,11 @@ const tcpRoute = inSchema(
   { required: ['route'] },
 );
 
-export const virtualService: Decoder<V.VirtualService> = inSchema(
+export const virtualService: Decoder<V.VirtualService> = withSchemaValidation(
   refine(
-    mapped(
+    mapDecoder(
       struct<Partial<V.VirtualService>>({
-        hosts: optional(list(inSchema(hostText(rules.hostOrIpViolation), { pattern: hostOrIpPattern }))),
+        hosts: optional(list(withSchemaValidation(hostText(rules.hostOrIpViolation), { pattern: hostOrIpPattern }))),
         ...restrictions({ gateways: optional(gateways) }),
         http: optional(list(httpRoute)),
         tls: optional(list(tlsRoute)),
@@ -412,7 +412,10 @@ export function disableMatches(spec: V.VirtualService, unknownFields: readonly F
     unknownFields.map(({ path }) => matchPathPattern.exec(path)?.[0]).filter((path) => path !== undefined),
   );
   if (unknownMatchPaths.size === 0) return spec;
-  const disableVoided = <R extends { readonly match?: readonly object[] }>(list: string, routes: readonly R[]): R[] =>
+  const disableInvalidMatches = <R extends { readonly match?: readonly object[] }>(
+    list: string,
+    routes: readonly R[],
+  ): R[] =>
     routes.map((route, index) => {
       if (route.match === undefined) return route;
       const match = route.match.map((routeMatch, matchIndex) =>
@@ -424,8 +427,8 @@ export function disableMatches(spec: V.VirtualService, unknownFields: readonly F
     });
   return {
     ...spec,
-    ...(spec.http && { http: disableVoided('http', spec.http) }),
-    ...(spec.tls && { tls: disableVoided('tls', spec.tls) }),
-    ...(spec.tcp && { tcp: disableVoided('tcp', spec.tcp) }),
+    ...(spec.http && { http: disableInvalidMatches('http', spec.http) }),
+    ...(spec.tls && { tls: disableInvalidMatches('tls', spec.tls) }),
+    ...(spec.tcp && { tcp: disableInvalidMatches('tcp', spec.tcp) }),
   };
 }

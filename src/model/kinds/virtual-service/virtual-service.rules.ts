@@ -1,10 +1,9 @@
 import { claimPath, claimPrefix, isClaimKey } from '../../fields/claim-key.ts';
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
 import { grpcStatusNames } from '../../fields/grpc-status.ts';
-import { hostsOverlap, isWildcard, mostSpecific } from '../../fields/hostname.ts';
+import { hostsOverlap, isWildcard, mostSpecificKey } from '../../fields/hostname.ts';
 import { logFormatViolation } from '../../fields/log-format.ts';
 import { anyHostViolation, isDnsLabel, isIpAddress, isObjectName } from '../../fields/names.ts';
-import { nearestName } from '../../fields/nearest-name.ts';
 import * as violation from '../../fields/violation.ts';
 import type { StringMatch } from './string-match.ts';
 import type * as V from './virtual-service.ts';
@@ -35,11 +34,11 @@ const retryConditions: ReadonlySet<string> = new Set([
 
 export function gatewayNameViolation(gateway: string): violation.FieldViolation | undefined {
   const nameParts = gateway.split('/');
-  const isValid =
+  const isValidName =
     nameParts.length === 1
       ? isObjectName(gateway)
       : nameParts.length === 2 && isDnsLabel(nameParts[0]!) && isObjectName(nameParts[1]!);
-  return isValid ? undefined : violation.mustBe("mesh, a gateway's name or namespace/name", gateway);
+  return isValidName ? undefined : violation.mustBe("mesh, a gateway's name or namespace/name", gateway);
 }
 
 export function hostOrIpViolation(host: string): violation.FieldViolation | undefined {
@@ -66,13 +65,13 @@ export function plainHeaderNameViolation(header: string): violation.FieldViolati
 
 export function claimHeaderViolation(header: string): violation.FieldViolation | undefined {
   if (!isPseudoHeader(header)) return headerNameViolation(header);
-  return violation.notAllowed('must not be a pseudo-header', header);
+  return violation.disallowedValue('must not be a pseudo-header', header);
 }
 
 /** Rejects headers whose removal makes Envoy reject the route. */
 export function removedHeaderViolation(header: string): violation.FieldViolation | undefined {
   if (!isPseudoHeader(header)) return headerNameViolation(header);
-  return violation.notAllowed(`${header} must not be removed: every request needs it`, header);
+  return violation.disallowedValue(`${header} must not be removed: every request needs it`, header);
 }
 
 /** Allows one value for `:authority` (or `host`), and rejects other pseudo-headers. */
@@ -82,7 +81,7 @@ export function requestHeaderErrors(operations: V.HeaderOperations, path: string
     ...pseudoHeaderErrors(operations, path, (header) => isPseudoHeader(header) && !isAuthority(header)),
     ...authorities
       .slice(1)
-      .map(({ at }) => violation.fieldError(at, violation.excluded(`together with ${authorities[0]!.at}`))),
+      .map(({ at }) => violation.fieldError(at, violation.excludedField(`together with ${authorities[0]!.at}`))),
   ];
 }
 
@@ -98,7 +97,7 @@ function pseudoHeaderErrors(
   return writtenHeaders(operations, path)
     .filter(({ header }) => isForbidden(header))
     .map(({ header, at }) =>
-      violation.fieldError(at, violation.notAllowed(`${header} must not be set: use rewrite or redirect`, header)),
+      violation.fieldError(at, violation.disallowedValue(`${header} must not be set: use rewrite or redirect`, header)),
     );
 }
 
@@ -116,14 +115,13 @@ export const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNEC
 
 export function corsMethodViolation(method: string): violation.FieldViolation | undefined {
   if (method === '*' || methods.includes(method)) return undefined;
-  const _near = nearestName(method, methods);
   return violation.unknownValue([...methods, '*'], method);
 }
 
 /** Rejects an empty value, because no origin is empty. */
 export function originErrors(origin: StringMatch, path: string): FieldError[] {
   return Object.entries(origin).flatMap(([matchKind, text]) =>
-    violation.errorsAt(fieldPath(path, matchKind), text === '' ? violation.empty() : undefined),
+    violation.errorsAt(fieldPath(path, matchKind), text === '' ? violation.emptyValue() : undefined),
   );
 }
 
@@ -137,13 +135,13 @@ export function headerValueErrors(headers: Readonly<Record<string, string>>, pat
 /** `%%` is an escaped percent sign (Envoy docs, "Custom request/response headers"). */
 function headerValueViolation(value: string): violation.FieldViolation | undefined {
   return /[\r\n\0]/.test(value)
-    ? violation.notAllowed('must be a single line without NUL characters')
+    ? violation.disallowedValue('must be a single line without NUL characters')
     : logFormatViolation(value);
 }
 
 export function matchKeyErrors(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
   return Object.keys(matches).flatMap((key) =>
-    violation.errorsAt(fieldPath(path, key), key === '' ? violation.empty('a match needs a name') : undefined),
+    violation.errorsAt(fieldPath(path, key), key === '' ? violation.emptyValue('a match needs a name') : undefined),
   );
 }
 
@@ -152,7 +150,7 @@ export function headerMatchErrors(matches: Readonly<Record<string, unknown>>, pa
 }
 
 function headerMatchViolation(key: string): violation.FieldViolation | undefined {
-  if (key === '') return violation.empty('a match needs a name');
+  if (key === '') return violation.emptyValue('a match needs a name');
   if (!isClaimKey(key)) return headerNameViolation(key);
   const example = `${claimPrefix}.groups or ${claimPrefix}[groups]`;
   return claimPath(key) === undefined ? violation.mustBe(`a claim such as ${example}`, key) : undefined;
@@ -174,12 +172,14 @@ export function redirectErrors(redirect: V.HttpRedirect, path: string): FieldErr
     ),
     ...violation.errorsAt(
       path,
-      redirect.port !== undefined && redirect.derivePort ? violation.exclusive(['port', 'derivePort']) : undefined,
+      redirect.port !== undefined && redirect.derivePort
+        ? violation.exclusiveFields(['port', 'derivePort'])
+        : undefined,
     ),
     ...violation.errorsAt(
       path,
       redirect.uri !== undefined && redirect.prefixRewrite !== undefined
-        ? violation.exclusive(['uri', 'prefixRewrite'])
+        ? violation.exclusiveFields(['uri', 'prefixRewrite'])
         : undefined,
     ),
   ];
@@ -202,7 +202,7 @@ export function bodyErrors(body: { readonly string?: string; readonly bytes?: st
     return [
       violation.fieldError(
         path,
-        violation.choice(['string', 'bytes'], body.string === undefined ? [] : ['string', 'bytes']),
+        violation.choiceViolation(['string', 'bytes'], body.string === undefined ? [] : ['string', 'bytes']),
       ),
     ];
   }
@@ -213,34 +213,40 @@ export function bodyErrors(body: { readonly string?: string; readonly bytes?: st
 export function rewriteErrors(rewrite: V.HttpRewrite, path: string): FieldError[] {
   if (Object.keys(rewrite).length === 0)
     return [violation.fieldError(path, violation.missingAny(['uri', 'authority', 'uriRegexRewrite']))];
-  const hasBoth = rewrite.uri !== undefined && rewrite.uriRegexRewrite !== undefined;
-  return violation.errorsAt(path, hasBoth ? violation.exclusive(['uri', 'uriRegexRewrite']) : undefined);
+  const hasBothRewrites = rewrite.uri !== undefined && rewrite.uriRegexRewrite !== undefined;
+  return violation.errorsAt(path, hasBothRewrites ? violation.exclusiveFields(['uri', 'uriRegexRewrite']) : undefined);
 }
 
 export function retryOnViolation(retryOn: string): violation.FieldViolation | undefined {
   for (const condition of retryOn === '' ? [] : retryOn.split(',')) {
-    const isValid = retryConditions.has(condition.trim()) || /^[1-5]\d\d$/.test(condition.trim());
-    if (!isValid) return violation.mustBe('retry conditions or status codes, separated by commas', condition.trim());
+    const isValidCondition = retryConditions.has(condition.trim()) || /^[1-5]\d\d$/.test(condition.trim());
+    if (!isValidCondition)
+      return violation.mustBe('retry conditions or status codes, separated by commas', condition.trim());
   }
   return undefined;
 }
 
 export function retryErrors(retry: V.HttpRetry, path: string): FieldError[] {
   const otherFields = Object.keys(retry).filter((key) => key !== 'attempts');
-  const inVain = (retry.attempts ?? 0) === 0 && otherFields.length > 0;
+  const hasIneffectiveFields = (retry.attempts ?? 0) === 0 && otherFields.length > 0;
   return violation.errorsAt(
     fieldPath(path, 'attempts'),
-    inVain ? violation.outOfRange('at least 1 with other fields of retries', retry.attempts ?? 0) : undefined,
+    hasIneffectiveFields
+      ? violation.outOfRange('at least 1 with other fields of retries', retry.attempts ?? 0)
+      : undefined,
   );
 }
 
 export function delayErrors(delay: NonNullable<V.HttpFaultInjection['delay']>, path: string): FieldError[] {
-  const hasBoth = delay.fixedDelayMs !== undefined && delay.exponentialDelayMs !== undefined;
+  const hasBothDelays = delay.fixedDelayMs !== undefined && delay.exponentialDelayMs !== undefined;
   const isEmpty = delay.fixedDelayMs === undefined && delay.exponentialDelayMs === undefined;
   return violation.errorsAt(
     path,
-    hasBoth || isEmpty
-      ? violation.choice(['fixedDelay', 'exponentialDelay'], hasBoth ? ['fixedDelay', 'exponentialDelay'] : [])
+    hasBothDelays || isEmpty
+      ? violation.choiceViolation(
+          ['fixedDelay', 'exponentialDelay'],
+          hasBothDelays ? ['fixedDelay', 'exponentialDelay'] : [],
+        )
       : undefined,
   );
 }
@@ -256,11 +262,11 @@ export function abortErrors(abort: NonNullable<V.HttpFaultInjection['abort']>, p
   return [
     ...violation.errorsAt(
       path,
-      setStatuses.length === 1 ? undefined : violation.choice(['httpStatus', 'grpcStatus'], setStatuses),
+      setStatuses.length === 1 ? undefined : violation.choiceViolation(['httpStatus', 'grpcStatus'], setStatuses),
     ),
     ...violation.errorsAt(
       fieldPath(path, 'http2Error'),
-      abort.http2Error === undefined ? undefined : violation.unsupported('is not supported'),
+      abort.http2Error === undefined ? undefined : violation.unsupportedFeature('is not supported'),
     ),
   ];
 }
@@ -286,7 +292,7 @@ export const httpRouteErrors = [
   ({ mirror, mirrors = [] }: V.HttpRoute, path: string): FieldError[] =>
     violation.errorsAt(
       path,
-      mirror !== undefined && mirrors.length > 0 ? violation.exclusive(['mirror', 'mirrors']) : undefined,
+      mirror !== undefined && mirrors.length > 0 ? violation.exclusiveFields(['mirror', 'mirrors']) : undefined,
     ),
 ];
 
@@ -295,10 +301,10 @@ function actionErrors(http: V.HttpRoute, path: string): FieldError[] {
     return key === 'route' ? (http.route?.length ?? 0) > 0 : http[key] !== undefined;
   });
   if (http.delegate !== undefined && actions.length > 0) {
-    return [violation.fieldError(fieldPath(path, actions[0]!), violation.excluded('together with delegate'))];
+    return [violation.fieldError(fieldPath(path, actions[0]!), violation.excludedField('together with delegate'))];
   }
   if (http.delegate !== undefined || actions.length === 1) return [];
-  return [violation.fieldError(path, violation.choice(['route', 'redirect', 'directResponse'], actions))];
+  return [violation.fieldError(path, violation.choiceViolation(['route', 'redirect', 'directResponse'], actions))];
 }
 
 function exclusiveActionErrors(http: V.HttpRoute, path: string): FieldError[] {
@@ -307,7 +313,7 @@ function exclusiveActionErrors(http: V.HttpRoute, path: string): FieldError[] {
   return (['fault', 'rewrite'] as const)
     .filter((field) => http[field] !== undefined && !(exclusiveAction === 'directResponse' && field === 'fault'))
     .map((field) =>
-      violation.fieldError(fieldPath(path, field), violation.excluded(`together with ${exclusiveAction}`)),
+      violation.fieldError(fieldPath(path, field), violation.excludedField(`together with ${exclusiveAction}`)),
     );
 }
 
@@ -316,7 +322,7 @@ function authorityErrors({ rewrite, headers }: V.HttpRoute, path: string): Field
   if (rewrite?.authority === undefined || headers?.request === undefined) return [];
   return writtenHeaders(headers.request, `${fieldPath(path, 'headers')}.request`)
     .filter(({ header }) => isAuthority(header))
-    .map(({ at }) => violation.fieldError(at, violation.excluded('together with rewrite.authority')));
+    .map(({ at }) => violation.fieldError(at, violation.excludedField('together with rewrite.authority')));
 }
 
 export const virtualServiceErrors = [
@@ -338,7 +344,7 @@ function claimErrors(spec: V.VirtualService, path: string): FieldError[] {
   return claimMatches(spec).map((field) =>
     violation.fieldError(
       path === '' ? field : `${path}.${field}`,
-      violation.notAllowed('token claims can be matched at gateways only: list one in spec.gateways'),
+      violation.disallowedValue('token claims can be matched at gateways only: list one in spec.gateways'),
     ),
   );
 }
@@ -359,14 +365,14 @@ function delegateErrors(spec: V.VirtualService, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const field of ['gateways', 'tls', 'tcp'] as const) {
     if ((spec[field]?.length ?? 0) === 0) continue;
-    errors.push(violation.fieldError(fieldPath(path, 'hosts'), violation.missing(`with ${field}`)));
+    errors.push(violation.fieldError(fieldPath(path, 'hosts'), violation.missingValue(`with ${field}`)));
   }
   for (const [index, http] of (spec.http ?? []).entries()) {
     if (http.delegate === undefined) continue;
     errors.push(
       violation.fieldError(
         `${fieldPath(path, 'http')}[${index}].delegate`,
-        violation.notAllowed('must not be set in a delegate (a VirtualService without hosts)'),
+        violation.disallowedValue('must not be set in a delegate (a VirtualService without hosts)'),
       ),
     );
   }
@@ -374,17 +380,20 @@ function delegateErrors(spec: V.VirtualService, path: string): FieldError[] {
 }
 
 function hostErrors(spec: V.VirtualService, path: string): FieldError[] {
-  const inMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes('mesh');
+  const appliesInMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes('mesh');
   const names = new Set<string>();
   const wildcards: string[] = [];
   return spec.hosts.flatMap((host, index) => {
     const hostPath = `${fieldPath(path, 'hosts')}[${index}]`;
-    if (host === '*' && inMesh)
+    if (host === '*' && appliesInMesh)
       return [
-        violation.fieldError(hostPath, violation.notAllowed('must not be * without a gateway in spec.gateways', host)),
+        violation.fieldError(
+          hostPath,
+          violation.disallowedValue('must not be * without a gateway in spec.gateways', host),
+        ),
       ];
     const candidateHosts = isWildcard(host) ? [...wildcards, ...names] : names.has(host) ? [host] : wildcards;
-    const overlappingHost = candidateHosts.find((other) => hostsOverlap(other, host));
+    const overlappingHost = candidateHosts.find((candidateHost) => hostsOverlap(candidateHost, host));
     if (isWildcard(host)) wildcards.push(host);
     else names.add(host);
     return violation.errorsAt(
@@ -400,9 +409,9 @@ function tlsErrors(spec: V.VirtualService, path: string): FieldError[] {
   const hosts = new Set(spec.hosts);
   return (spec.tls ?? []).flatMap((route, index) => {
     const tlsPath = `${fieldPath(path, 'tls')}[${index}]`;
-    const hostsOutside = route.match.flatMap((match, matchIndex) =>
+    const hostsOutsideVirtualService = route.match.flatMap((match, matchIndex) =>
       match.sniHosts.flatMap((sni, sniIndex) =>
-        mostSpecific(sni, hosts) !== undefined
+        mostSpecificKey(sni, hosts) !== undefined
           ? []
           : [
               violation.fieldError(
@@ -413,8 +422,11 @@ function tlsErrors(spec: V.VirtualService, path: string): FieldError[] {
       ),
     );
     return [
-      ...violation.errorsAt(fieldPath(tlsPath, 'route'), route.route === undefined ? violation.missing() : undefined),
-      ...hostsOutside,
+      ...violation.errorsAt(
+        fieldPath(tlsPath, 'route'),
+        route.route === undefined ? violation.missingValue() : undefined,
+      ),
+      ...hostsOutsideVirtualService,
     ];
   });
 }
@@ -423,7 +435,7 @@ function tcpErrors(spec: V.VirtualService, path: string): FieldError[] {
   return (spec.tcp ?? []).flatMap((route, index) =>
     violation.errorsAt(
       `${fieldPath(path, 'tcp')}[${index}].route`,
-      route.route === undefined ? violation.missing() : undefined,
+      route.route === undefined ? violation.missingValue() : undefined,
     ),
   );
 }

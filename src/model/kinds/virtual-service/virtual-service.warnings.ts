@@ -11,30 +11,32 @@ export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
   return [
     // Checks across objects report prefix shadowing, with a limit on the number of findings.
     ...shadowedMatches(spec).filter(({ byPrefix }) => byPrefix === undefined),
-    ...largeBodies(spec),
-    ...faultsWithoutPercentage(spec),
+    ...largeBodyWarnings(spec),
+    ...faultPercentageWarnings(spec),
     ...claimsInMesh(spec),
-    ...rewritesWithoutEffect(spec),
+    ...ineffectiveRewriteWarnings(spec),
     ...literalStars(spec),
     ...spec.hosts.flatMap((host, index) => violation.errorsAt(`hosts[${index}]`, partialWildcardWarning(host))),
   ];
 }
 
 /** Faults without a percentage apply to no request according to Istio's reference. */
-function faultsWithoutPercentage({ http = [] }: V.VirtualService): FieldError[] {
+function faultPercentageWarnings({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ fault = {} }, index) =>
     (['delay', 'abort'] as const)
       .filter((kind) => fault[kind] !== undefined && fault[kind].percentage === undefined)
       .map((kind) =>
         violation.fieldError(
           `http[${index}].fault.${kind}.percentage`,
-          violation.ineffective('without a percentage no request has the fault; set {value: 100} for all requests'),
+          violation.ineffectiveField(
+            'without a percentage no request has the fault; set {value: 100} for all requests',
+          ),
         ),
       ),
   );
 }
 
-function largeBodies(spec: V.VirtualService): FieldError[] {
+function largeBodyWarnings(spec: V.VirtualService): FieldError[] {
   return (spec.http ?? []).flatMap((http, index) => {
     const body = http.directResponse?.body;
     if (body === undefined) return [];
@@ -43,7 +45,7 @@ function largeBodies(spec: V.VirtualService): FieldError[] {
       ? [
           violation.fieldError(
             `http[${index}].directResponse.body`,
-            violation.doubtful(`has ${size} bytes, which every proxy receives`),
+            violation.doubtfulValue(`has ${size} bytes, which every proxy receives`),
           ),
         ]
       : [];
@@ -54,12 +56,12 @@ function largeBodies(spec: V.VirtualService): FieldError[] {
 function claimsInMesh(spec: V.VirtualService): FieldError[] {
   if (!spec.gateways?.includes('mesh')) return [];
   return claimMatches(spec).map((path) =>
-    violation.fieldError(path, violation.ineffective('token claims match at gateways only, not in the mesh')),
+    violation.fieldError(path, violation.ineffectiveField('token claims match at gateways only, not in the mesh')),
   );
 }
 
 /** If the substitution refers to a missing group of the expression, RE2 leaves the path unchanged. */
-function rewritesWithoutEffect({ http = [] }: V.VirtualService): FieldError[] {
+function ineffectiveRewriteWarnings({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ rewrite }, index) => {
     const { match, rewrite: substitution } = rewrite?.uriRegexRewrite ?? {};
     if (match === undefined || substitution === undefined) return [];
@@ -74,15 +76,18 @@ function substitutionViolation(match: string, substitution: string): violation.F
   const escapes = [...substitution.matchAll(/\\(.?)/gs)].map(([, escape]) => escape!);
   const invalidEscape = escapes.find((escape) => !/^[\d\\]$/.test(escape));
   if (invalidEscape !== undefined) {
-    const actual = violation.shownValue(`\\${invalidEscape}`);
-    return { ...violation.ineffective(`\\ must be followed by a digit or \\, got ${actual}`), got: actual };
+    const actual = violation.quotedValue(`\\${invalidEscape}`);
+    return { ...violation.ineffectiveField(`\\ must be followed by a digit or \\, got ${actual}`), got: actual };
   }
-  const highest = Math.max(0, ...escapes.filter((escape) => escape !== '\\').map(Number));
+  const maxGroupNumber = Math.max(0, ...escapes.filter((escape) => escape !== '\\').map(Number));
   const { groupCount } = re2Expression(match);
-  if (highest <= groupCount) return undefined;
+  if (maxGroupNumber <= groupCount) return undefined;
   const groups = groupCount === 1 ? '1 capturing group' : `${groupCount} capturing groups`;
-  const actual = violation.shownValue(`\\${highest}`);
-  return { ...violation.ineffective(`it refers to group ${highest}, and match has ${groups}`), got: actual };
+  const actual = violation.quotedValue(`\\${maxGroupNumber}`);
+  return {
+    ...violation.ineffectiveField(`it refers to group ${maxGroupNumber}, and match has ${groups}`),
+    got: actual,
+  };
 }
 
 /** Request paths rarely contain `*`, and methods and authorities never; header values may. */
@@ -94,7 +99,7 @@ function literalStars({ http = [] }: V.VirtualService): FieldError[] {
         ...literalTexts(uri).flatMap(([type, text]) =>
           violation.errorsAt(
             `${path}.uri.${type}`,
-            literalStarInPath(text, (shownPrefix) => `write prefix: ${shownPrefix} for everything below it`),
+            literalStarInPath(text, (suggestedPrefix) => `write prefix: ${suggestedPrefix} for everything below it`),
           ),
         ),
         ...Object.entries({ authority, method }).flatMap(([field, matchValue]) =>
@@ -103,7 +108,7 @@ function literalStars({ http = [] }: V.VirtualService): FieldError[] {
             .map(([type, text]) =>
               violation.fieldError(
                 `${path}.${field}.${type}`,
-                violation.doubtful(
+                violation.doubtfulValue(
                   'matches no request, because "*" is no wildcard here: use regex, or remove the match to match all',
                   text,
                 ),

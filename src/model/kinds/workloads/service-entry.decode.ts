@@ -3,7 +3,7 @@ import {
   type FieldError,
   fieldPath,
   list,
-  mapped,
+  mapDecoder,
   name,
   nonEmptyList,
   oneOf,
@@ -11,11 +11,11 @@ import {
   port,
   refine,
   required,
-  restricting,
+  restrictingField,
   struct,
   withDefault,
 } from '../../fields/decode.ts';
-import { inSchema } from '../../fields/description.ts';
+import { withSchemaValidation } from '../../fields/description.ts';
 import { isWildcard } from '../../fields/hostname.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { anyHostViolation, isCidr, isHostname, isIpAddress, partialWildcardWarning } from '../../fields/names.ts';
@@ -44,7 +44,7 @@ import { workloadEntry } from './workload-entry.decode.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
 /** Protocol detection would stall on ports of server-first protocols. */
-const servicePort = mapped(
+const servicePort = mapDecoder(
   struct<Omit<ServiceEntryPort, 'protocol'> & Partial<ServiceEntryPort>>({
     number: required(port),
     name: required(name),
@@ -61,25 +61,27 @@ const uniquePorts = {
   rules: [{ rule: 'self.all(a, self.exists_one(b, b.number == a.number))', message: 'must not repeat a number' }],
 };
 
-export const serviceEntry: Decoder<ServiceEntry> = inSchema(
+export const serviceEntry: Decoder<ServiceEntry> = withSchemaValidation(
   refine(
     struct<ServiceEntry>({
       hosts: required(
-        nonEmptyList(inSchema(hostText(serviceHostViolation), { pattern: hostPattern, not: { enum: ['*'] } })),
+        nonEmptyList(
+          withSchemaValidation(hostText(serviceHostViolation), { pattern: hostPattern, not: { enum: ['*'] } }),
+        ),
       ),
       addresses: optional(
         list(
-          inSchema(
+          withSchemaValidation(
             refine(name, (address, path) => violation.errorsAt(path, subnetViolation(address))),
             { pattern: subnetPattern },
           ),
         ),
       ),
-      ports: withDefault(inSchema(list(servicePort, maxServiceEntryPorts), uniquePorts), []),
+      ports: withDefault(withSchemaValidation(list(servicePort, maxServiceEntryPorts), uniquePorts), []),
       location: withDefault(oneOf(['MESH_EXTERNAL', 'MESH_INTERNAL']), 'MESH_EXTERNAL'),
       resolution: withDefault(oneOf(['NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN', 'DYNAMIC_DNS']), 'NONE'),
       endpoints: optional(list(workloadEntry)),
-      workloadSelector: restricting(optional(workloadSelector)),
+      workloadSelector: restrictingField(optional(workloadSelector)),
       exportTo: optional(exportTo),
       subjectAltNames: optional(list(name)),
     }),
@@ -94,11 +96,11 @@ export const serviceEntry: Decoder<ServiceEntry> = inSchema(
     rules: [
       {
         rule: '!has(self.endpoints) || size(self.endpoints) == 0 || !has(self.workloadSelector)',
-        message: violation.exclusive(['endpoints', 'workloadSelector']).message,
+        message: violation.exclusiveFields(['endpoints', 'workloadSelector']).message,
       },
       {
         rule: "!has(self.endpoints) || size(self.endpoints) == 0 || (has(self.resolution) && self.resolution != 'NONE')",
-        message: violation.excluded('with resolution NONE').message,
+        message: violation.excludedField('with resolution NONE').message,
         fieldPath: '.endpoints',
       },
       {
@@ -116,7 +118,7 @@ export const serviceEntry: Decoder<ServiceEntry> = inSchema(
 
 function serviceHostViolation(host: string): violation.FieldViolation | undefined {
   return host === '*'
-    ? violation.notAllowed('must not be *: it would match all traffic of the mesh', host)
+    ? violation.disallowedValue('must not be *: it would match all traffic of the mesh', host)
     : anyHostViolation(host);
 }
 
@@ -190,7 +192,7 @@ function addressErrors(spec: ServiceEntry, path: string): FieldError[] {
   if (spec.resolution === 'DYNAMIC_DNS') {
     return violation.errorsAt(
       fieldPath(path, 'addresses'),
-      addresses.length > 0 ? violation.excluded('with resolution DYNAMIC_DNS') : undefined,
+      addresses.length > 0 ? violation.excludedField('with resolution DYNAMIC_DNS') : undefined,
     );
   }
   if (spec.resolution === 'NONE' || spec.resolution === 'STATIC') return [];
@@ -209,14 +211,17 @@ export function isSingleAddress(cidr: string): boolean {
 
 function resolutionErrors(spec: ServiceEntry, path: string): FieldError[] {
   const endpoints = spec.endpoints ?? [];
-  const hasBoth = endpoints.length > 0 && spec.workloadSelector !== undefined;
-  const errors = violation.errorsAt(path, hasBoth ? violation.exclusive(['endpoints', 'workloadSelector']) : undefined);
+  const hasEndpointsAndSelector = endpoints.length > 0 && spec.workloadSelector !== undefined;
+  const errors = violation.errorsAt(
+    path,
+    hasEndpointsAndSelector ? violation.exclusiveFields(['endpoints', 'workloadSelector']) : undefined,
+  );
   switch (spec.resolution) {
     case 'NONE':
       if (endpoints.length === 0) return errors;
       return [
         ...errors,
-        violation.fieldError(fieldPath(path, 'endpoints'), violation.excluded('with resolution NONE')),
+        violation.fieldError(fieldPath(path, 'endpoints'), violation.excludedField('with resolution NONE')),
       ];
     case 'STATIC':
       return [
@@ -268,8 +273,8 @@ function dnsErrors(spec: ServiceEntry, path: string): FieldError[] {
   }
   if (endpoints.length > 0 || spec.workloadSelector !== undefined) return errors;
   for (const [index, host] of spec.hosts.entries()) {
-    const resolvable = !isWildcard(host) && isHostname(host);
-    if (resolvable) continue;
+    const isResolvable = !isWildcard(host) && isHostname(host);
+    if (isResolvable) continue;
     errors.push(
       violation.fieldError(
         `${fieldPath(path, 'hosts')}[${index}]`,
@@ -302,7 +307,7 @@ function dynamicDnsErrors(spec: ServiceEntry, path: string): FieldError[] {
   }
   for (const field of ['endpoints', 'workloadSelector'] as const) {
     if (spec[field] !== undefined)
-      errors.push(violation.fieldError(fieldPath(path, field), violation.excluded('with resolution DYNAMIC_DNS')));
+      errors.push(violation.fieldError(fieldPath(path, field), violation.excludedField('with resolution DYNAMIC_DNS')));
   }
   return errors;
 }
@@ -319,7 +324,7 @@ export function waypointErrors(
   return violation.errorsAt(
     `labels["${waypointLabel}"]`,
     usesWaypoint && resolution === 'DYNAMIC_DNS' && location === 'MESH_INTERNAL'
-      ? violation.unsupported(
+      ? violation.unsupportedFeature(
           'is not supported with resolution DYNAMIC_DNS and location MESH_INTERNAL: remove the label, or set location to MESH_EXTERNAL',
         )
       : undefined,
@@ -345,28 +350,34 @@ function endpointPortErrors(spec: ServiceEntry, path: string): FieldError[] {
 
 export function serviceEntryWarnings(spec: ServiceEntry): FieldError[] {
   const tcpOnly = spec.ports.length > 0 && spec.ports.every(({ protocol }) => isTcp(protocol) && !isTls(protocol));
-  const isAmbiguous = spec.hosts.length > 1 && tcpOnly && (spec.addresses?.length ?? 0) === 0;
+  const areHostsAmbiguous = spec.hosts.length > 1 && tcpOnly && (spec.addresses?.length ?? 0) === 0;
   const isUnserved =
     spec.resolution === 'STATIC' && spec.workloadSelector === undefined && (spec.endpoints?.length ?? 0) === 0;
-  const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
+  const hasEmptySelector =
+    spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
   return [
     ...spec.hosts.flatMap((host, index) => violation.errorsAt(`hosts[${index}]`, partialWildcardWarning(host))),
     ...violation.errorsAt(
       'hosts',
-      isAmbiguous
-        ? violation.doubtful('several hosts on TCP ports without addresses cannot be distinguished')
+      areHostsAmbiguous
+        ? violation.doubtfulValue('several hosts on TCP ports without addresses cannot be distinguished')
         : undefined,
     ),
     ...violation.errorsAt(
       'workloadSelector',
-      selectsAll ? violation.doubtful('has no labels: it selects every workload of the namespace') : undefined,
+      hasEmptySelector
+        ? violation.doubtfulValue('has no labels: it selects every workload of the namespace')
+        : undefined,
     ),
     ...violation.errorsAt(
       'endpoints',
       isUnserved
-        ? violation.doubtful('neither endpoints nor workloadSelector is set: the service has no endpoints')
+        ? violation.doubtfulValue('neither endpoints nor workloadSelector is set: the service has no endpoints')
         : undefined,
     ),
-    ...violation.errorsAt('ports', spec.ports.length === 0 ? violation.ineffective('the list is empty') : undefined),
+    ...violation.errorsAt(
+      'ports',
+      spec.ports.length === 0 ? violation.ineffectiveField('the list is empty') : undefined,
+    ),
   ];
 }

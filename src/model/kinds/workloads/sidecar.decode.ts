@@ -4,19 +4,19 @@ import {
   fieldPath,
   integer,
   list,
-  mapped,
+  mapDecoder,
   name,
   nonEmptyList,
   oneOf,
   optional,
   refine,
   required,
-  restricting,
+  restrictingField,
   restrictions,
   struct,
   withDefault,
 } from '../../fields/decode.ts';
-import { inSchema } from '../../fields/description.ts';
+import { withSchemaValidation } from '../../fields/description.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { hostViolation, isDnsLabel } from '../../fields/names.ts';
 import { scopedHostPattern } from '../../fields/patterns.ts';
@@ -42,7 +42,7 @@ const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT
 const bind = optional(refine(name, (value, path) => violation.errorsAt(path, bindViolation(value))));
 
 /** For port 0, the check of the bind address requires a Unix socket. Protocol detection would stall on ports of server-first protocols. */
-const sidecarPort: Decoder<SidecarPort> = mapped(
+const sidecarPort: Decoder<SidecarPort> = mapDecoder(
   struct<Omit<SidecarPort, 'protocol'> & Partial<SidecarPort>>({
     number: withDefault(integer(0, 65535), 0),
     name: withDefault(name, ''),
@@ -60,7 +60,7 @@ const ingressListener: Decoder<IngressListener> = refine(
     bind,
     captureMode,
     defaultEndpoint: optional(refine(name, (value, path) => violation.errorsAt(path, defaultEndpointViolation(value)))),
-    ...restrictions({ tls: restricting(optional(serverTls)) }),
+    ...restrictions({ tls: restrictingField(optional(serverTls)) }),
     connectionPool: optional(inboundConnectionPool),
   }),
   (listener, path) => [
@@ -71,7 +71,7 @@ const ingressListener: Decoder<IngressListener> = refine(
     ...violation.errorsAt(
       fieldPath(path, 'bind'),
       hasUnixScheme(listener.bind)
-        ? violation.notAllowed('must not be a unix socket for ingress', listener.bind)
+        ? violation.disallowedValue('must not be a unix socket for ingress', listener.bind)
         : undefined,
     ),
     ...(listener.tls === undefined ? [] : ingressTlsErrors(listener, path)),
@@ -81,17 +81,17 @@ const ingressListener: Decoder<IngressListener> = refine(
 function ingressTlsErrors(listener: IngressListener, path: string): FieldError[] {
   const tlsPath = fieldPath(path, 'tls');
   const { tls, port } = listener;
-  const carriesBytes = isTcp(port.protocol) && !isTls(port.protocol);
+  const isPlainTcp = isTcp(port.protocol) && !isTls(port.protocol);
   return [
     ...violation.errorsAt(
       tlsPath,
-      carriesBytes
-        ? violation.excluded(`with protocol ${port.protocol}: use protocol TLS for a byte stream behind TLS`)
+      isPlainTcp
+        ? violation.excludedField(`with protocol ${port.protocol}: use protocol TLS for a byte stream behind TLS`)
         : undefined,
     ),
     ...violation.errorsAt(
       `${tlsPath}.httpsRedirect`,
-      tls?.httpsRedirect === true ? violation.unsupported('is not supported for sidecars') : undefined,
+      tls?.httpsRedirect === true ? violation.unsupportedFeature('is not supported for sidecars') : undefined,
     ),
     ...violation.errorsAt(
       `${tlsPath}.mode`,
@@ -109,7 +109,9 @@ const egressListener: Decoder<EgressListener> = refine(
     captureMode,
     hosts: required(
       nonEmptyList(
-        inSchema(scopedHostText(egressHostViolation), { allOf: [{ pattern: scopedHostPattern }, { pattern: '/' }] }),
+        withSchemaValidation(scopedHostText(egressHostViolation), {
+          allOf: [{ pattern: scopedHostPattern }, { pattern: '/' }],
+        }),
       ),
     ),
   }),
@@ -125,20 +127,20 @@ const outboundTrafficPolicy: Decoder<OutboundTrafficPolicy> = refine(
     ...violation.errorsAt(
       fieldPath(path, 'egressProxy'),
       policy.egressProxy !== undefined && policy.mode !== 'ALLOW_ANY'
-        ? violation.excluded(`with mode ${policy.mode}: use ALLOW_ANY`)
+        ? violation.excludedField(`with mode ${policy.mode}: use ALLOW_ANY`)
         : undefined,
     ),
     ...violation.errorsAt(
       `${fieldPath(path, 'egressProxy')}.port`,
-      policy.egressProxy !== undefined && policy.egressProxy.port === undefined ? violation.missing() : undefined,
+      policy.egressProxy !== undefined && policy.egressProxy.port === undefined ? violation.missingValue() : undefined,
     ),
   ],
 );
 
-export const sidecar: Decoder<Sidecar> = inSchema(
+export const sidecar: Decoder<Sidecar> = withSchemaValidation(
   refine(
     struct<Sidecar>({
-      workloadSelector: restricting(optional(workloadSelector)),
+      workloadSelector: restrictingField(optional(workloadSelector)),
       ingress: optional(list(ingressListener, maxSidecarListeners)),
       inboundConnectionPool: optional(inboundConnectionPool),
       egress: optional(list(egressListener, maxSidecarListeners)),
@@ -205,7 +207,7 @@ function egressErrors(listener: EgressListener, path: string): FieldError[] {
     );
   }
   if (listener.port === undefined && listener.bind !== undefined) {
-    errors.push(violation.fieldError(fieldPath(path, 'bind'), violation.excluded('without port')));
+    errors.push(violation.fieldError(fieldPath(path, 'bind'), violation.excludedField('without port')));
   }
   if (onSocket && listener.captureMode !== 'DEFAULT' && listener.captureMode !== 'NONE') {
     errors.push(
@@ -216,7 +218,7 @@ function egressErrors(listener: EgressListener, path: string): FieldError[] {
     );
   }
   if (listener.port === undefined && listener.captureMode === 'NONE') {
-    errors.push(violation.fieldError(fieldPath(path, 'port'), violation.missing('with captureMode NONE')));
+    errors.push(violation.fieldError(fieldPath(path, 'port'), violation.missingValue('with captureMode NONE')));
   }
   return errors;
 }
@@ -246,27 +248,30 @@ function sidecarErrors(spec: Sidecar, path: string): FieldError[] {
       .flatMap((listener, index) =>
         violation.errorsAt(
           `${fieldPath(path, 'egress')}[${index}].port`,
-          listener.port === undefined ? violation.missing('for all listeners but the last') : undefined,
+          listener.port === undefined ? violation.missingValue('for all listeners but the last') : undefined,
         ),
       ),
   ];
 }
 
 export function sidecarWarnings(spec: Sidecar): FieldError[] {
-  const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
+  const hasEmptySelector =
+    spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
   return [
     ...(spec.ingress ?? []).flatMap(({ tls }, index) => (tls ? serverTlsWarnings(tls, `ingress[${index}].tls`) : [])),
     ...(spec.egress ?? []).flatMap((listener, index) =>
       violation.errorsAt(
         `egress[${index}].hosts`,
         listener.hosts.includes('*/*') && listener.hosts.filter((host) => !host.startsWith('~')).length > 1
-          ? violation.doubtful('"*/*" includes the other hosts')
+          ? violation.doubtfulValue('"*/*" includes the other hosts')
           : undefined,
       ),
     ),
     ...violation.errorsAt(
       'workloadSelector',
-      selectsAll ? violation.doubtful('has no labels: the object applies to the whole namespace') : undefined,
+      hasEmptySelector
+        ? violation.doubtfulValue('has no labels: the object applies to the whole namespace')
+        : undefined,
     ),
   ];
 }

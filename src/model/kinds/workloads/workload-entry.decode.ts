@@ -11,7 +11,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { inSchema } from '../../fields/description.ts';
+import { withSchemaValidation } from '../../fields/description.ts';
 import { isHostname, isIpAddress } from '../../fields/names.ts';
 import * as violation from '../../fields/violation.ts';
 import { isUnixAddress, labels, relativeSocketHint } from '../field-rules.ts';
@@ -26,7 +26,7 @@ export const workloadFields = {
   serviceAccount: optional(text),
 };
 
-export const workloadEntry: Decoder<WorkloadEntry> = inSchema(
+export const workloadEntry: Decoder<WorkloadEntry> = withSchemaValidation(
   refine(struct<WorkloadEntry>({ address: withDefault(text, ''), ...workloadFields }), workloadEntryErrors),
   {
     anyOf: [
@@ -40,12 +40,12 @@ function workloadEntryErrors(entry: WorkloadEntry, path: string): FieldError[] {
   const { address } = entry;
   const addressPath = fieldPath(path, 'address');
   if (address === '')
-    return violation.errorsAt(addressPath, entry.network ? undefined : violation.missing('unless network is set'));
+    return violation.errorsAt(addressPath, entry.network ? undefined : violation.missingValue('unless network is set'));
   if (isUnixAddress(address)) {
     const hasPorts = Object.keys(entry.ports ?? {}).length > 0;
     return violation.errorsAt(
       fieldPath(path, 'ports'),
-      hasPorts ? violation.excluded('with a unix address') : undefined,
+      hasPorts ? violation.excludedField('with a unix address') : undefined,
     );
   }
   const isValidAddress = isIpAddress(address) || isHostname(address);

@@ -14,7 +14,7 @@ import {
   struct,
   text,
 } from '../../fields/decode.ts';
-import { exactlyOneOf, inSchema } from '../../fields/description.ts';
+import { exactlyOneOf, withSchemaValidation } from '../../fields/description.ts';
 import { withoutEffect, withRejection } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 import { labels } from '../field-rules.ts';
@@ -27,13 +27,15 @@ type HttpGet = NonNullable<ReadinessProbe['httpGet']>;
 
 const template: Decoder<Template> = refine(
   struct<Template>({
-    address: withRejection(optional(inSchema(text, { maxLength: 0 })), 'each workload has its own address'),
+    address: withRejection(optional(withSchemaValidation(text, { maxLength: 0 })), 'each workload has its own address'),
     ...workloadFields,
   }),
   ({ address }, path) =>
     violation.errorsAt(
       fieldPath(path, 'address'),
-      (address ?? '') === '' ? undefined : violation.notAllowed('must not be set: each workload has its own address'),
+      (address ?? '') === ''
+        ? undefined
+        : violation.disallowedValue('must not be set: each workload has its own address'),
     ),
 );
 
@@ -44,7 +46,7 @@ const httpHeader = struct<{ name: string; value: string }>({
 
 const methods = ['httpGet', 'tcpSocket', 'exec', 'grpc'] as const;
 
-export const readinessProbe: Decoder<ReadinessProbe> = inSchema(
+export const readinessProbe: Decoder<ReadinessProbe> = withSchemaValidation(
   refine(
     struct<ReadinessProbe>({
       initialDelaySeconds: optional(count),
@@ -68,7 +70,7 @@ export const readinessProbe: Decoder<ReadinessProbe> = inSchema(
     (value, path) => {
       const setMethods = methods.filter((method) => value[method] !== undefined);
       if (setMethods.length === 1) return [];
-      return [violation.fieldError(path, violation.choice(methods, setMethods))];
+      return [violation.fieldError(path, violation.choiceViolation(methods, setMethods))];
     },
   ),
   exactlyOneOf(methods),

@@ -42,7 +42,7 @@ export function worstHealth(statuses: Iterable<ConsulHealth | undefined>): Consu
   return worstStatus;
 }
 
-export function withChecks(instance: ConsulInstance, checks: ConsulChecks): ConsulInstance {
+export function withHealthChecks(instance: ConsulInstance, checks: ConsulChecks): ConsulInstance {
   const nodeChecks = checks.get(instance.node.name);
   if (nodeChecks === undefined) return instance;
   const health = worstHealth([instance.health, nodeChecks.get(instance.id), nodeChecks.get('')]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { failingChecks, nodeServices, serviceInstances } from './catalog-json.ts';
-import { type ConsulInstance, withChecks } from './consul-instance.ts';
+import { type ConsulInstance, withHealthChecks } from './consul-instance.ts';
 import { type ConsulOptions, convertConsulService } from './consul-service.ts';
 
 const options: ConsulOptions = {
@@ -129,9 +129,9 @@ describe("Consul's JSON", () => {
     const checks = failingChecks(checksBody);
     expect(checks).toHaveLength(2);
     const statusOf = (id: string) => new Map([['n1', new Map([[id, 'critical' as const]])]]);
-    expect(withChecks(web!, statusOf('web-1')).health).toBe('critical');
-    expect(withChecks(web!, statusOf('')).health).toBe('critical');
-    expect(withChecks(web!, statusOf('other'))).toBe(web);
+    expect(withHealthChecks(web!, statusOf('web-1')).health).toBe('critical');
+    expect(withHealthChecks(web!, statusOf('')).health).toBe('critical');
+    expect(withHealthChecks(web!, statusOf('other'))).toBe(web);
     const Checks = [{ Status: 'passing' }, { Status: 'unknown' }];
     const [unknownInstance] = serviceInstances([{ Node: nodeBody.Node, Service: nodeBody.Services[0], Checks }]);
     expect(unknownInstance?.health).toBe('critical');

@@ -45,8 +45,8 @@ export function convertConsulService(instances: readonly ConsulInstance[], optio
   const orderedInstances = instances.toSorted(
     (a, b) => compareText(a.node.name, b.node.name) || compareText(a.id, b.id) || compareText(a.service, b.service),
   );
-  const [first] = orderedInstances as [ConsulInstance, ...ConsulInstance[]];
-  const invalidReason = nameProblem(first.service);
+  const [firstInstance] = orderedInstances as [ConsulInstance, ...ConsulInstance[]];
+  const invalidReason = nameProblem(firstInstance.service);
   if (invalidReason !== undefined) return { endpoints: [], problems: [invalidReason] };
   const problems = new Set<string>();
   const servedInstances = orderedInstances.filter((instance) => isReachable(instance, problems));
@@ -58,13 +58,13 @@ export function convertConsulService(instances: readonly ConsulInstance[], optio
   );
   const usesHostnames = servedInstances.some((instance) => !isIpAddress(addressOf(instance)));
   const service: Service = {
-    ...{ hostname: consulHostname(first.service), namespace: consulNamespace },
+    ...{ hostname: consulHostname(firstInstance.service), namespace: consulNamespace },
     ...{ defaultAddress: '0.0.0.0', addresses: [], ports, serviceAccounts: [], creationTime: 0, labels: {} },
     resolution: usesHostnames ? 'DNSLB' : 'ClientSideLB',
     meshExternal: servedInstances.some(({ meta }) => (meta.external ?? '') !== ''),
     exportTo: exportSet(consulNamespace, undefined, options.defaultServiceExportTo, options),
     registry: 'Consul',
-    origin: { kind: 'Consul', namespace: consulNamespace, name: first.service },
+    origin: { kind: 'Consul', namespace: consulNamespace, name: firstInstance.service },
   };
   return { service, endpoints, problems: [...problems] };
 }
@@ -130,16 +130,16 @@ function endpointOf(instance: ConsulInstance, servicePortName: string, options: 
   // Weight 0 removes the instance from load balancing.
   if (weight === 0) return [];
   const labels = labelsOf(instance);
-  const isMutual = labels['security.istio.io/tlsMode'] === 'istio';
+  const usesMutualTls = labels['security.istio.io/tlsMode'] === 'istio';
   return [
     {
       ...{ address: addressOf(instance), port, servicePortName, labels },
-      serviceAccount: isMutual ? `spiffe://${options.trustDomain}/ns/${consulNamespace}/sa/default` : '',
+      serviceAccount: usesMutualTls ? `spiffe://${options.trustDomain}/ns/${consulNamespace}/sa/default` : '',
       network: labels['topology.istio.io/network'] ?? '',
       locality: consulLocality(instance, labels),
       clusterId: options.clusterId,
       weight: Math.min(weight, maxWeight),
-      tlsMode: isMutual ? 'istio' : 'disabled',
+      tlsMode: usesMutualTls ? 'istio' : 'disabled',
       ...{ namespace: consulNamespace, workloadName: service, nodeName: node.name },
       health: health === 'critical' ? 'unhealthy' : 'healthy',
     },

@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts';
 import { protocolOf } from '../../fields/protocol.ts';
 import type { KubernetesNode } from '../../kinds/kubernetes/node.ts';
 import type { KubernetesService, KubernetesServicePort } from '../../kinds/kubernetes/service.ts';
-import { isSelected } from '../label-match.ts';
+import { matchesSelector } from '../label-match.ts';
 import type { Port, Resolution, Service, ServiceAttributes } from '../service.ts';
 import { type ExportRule, exportSet } from '../visibility.ts';
 import type { KubernetesOptions } from './kubernetes-options.ts';
@@ -47,8 +47,8 @@ function resolutionOf({ spec: { spec } }: Config<KubernetesService>): Resolution
 
 function virtualIps({ spec: { spec } }: Config<KubernetesService>): readonly string[] {
   if (spec.type === 'ExternalName') return [];
-  const all = spec.clusterIPs.length > 0 ? spec.clusterIPs : [spec.clusterIP];
-  return all.filter((address) => address !== '' && address !== 'None');
+  const clusterIps = spec.clusterIPs.length > 0 ? spec.clusterIPs : [spec.clusterIP];
+  return clusterIps.filter((address) => address !== '' && address !== 'None');
 }
 
 function convertPort({ name, port, protocol, appProtocol }: KubernetesServicePort): Port {
@@ -114,7 +114,7 @@ function externalAddressFields(
   const { spec, status } = config.spec;
   const selector = spec.type === 'NodePort' ? nodeSelectorOf(config) : undefined;
   if (selector !== undefined) {
-    const addresses = [...nodes()].filter(({ labels }) => isSelected(selector, labels)).flatMap(externalIps);
+    const addresses = [...nodes()].filter(({ labels }) => matchesSelector(selector, labels)).flatMap(externalIps);
     const ports = spec.ports.flatMap(({ port, nodePort }) => (nodePort ? [[port, nodePort]] : []));
     return { externalAddresses: { [clusterId]: addresses }, externalPorts: { [clusterId]: Object.fromEntries(ports) } };
   }

@@ -5,7 +5,7 @@ import type { SelectorIndex } from '../label-match.ts';
 import type { AddressBook, KnownWorkload, LookupSubject, ProxyLookup, TargetRef } from '../proxy-lookup.ts';
 import { portNamed, type Workload } from '../workload.ts';
 import { portsByName } from './pod-workload.ts';
-import { onlyPodAt } from './pods.ts';
+import { singleWorkloadAt } from './pods.ts';
 
 export interface SelectingService {
   readonly hostname: string;
@@ -55,7 +55,7 @@ export class KubernetesLookup implements ProxyLookup {
     const namedPod = podName && this.#facts.pods.get(`${namespace}/${podName}`);
     if (namedPod) return namedPod;
     for (const address of ipAddresses) {
-      const pod = onlyPodAt(this.#facts.podsByAddress, namespace, address);
+      const pod = singleWorkloadAt(this.#facts.podsByAddress, namespace, address);
       if (pod !== undefined) return pod;
     }
     return undefined;

@@ -150,13 +150,13 @@ export class KubernetesServices {
   }
 
   get counts(): { readonly pendingPods: number; readonly endpointsWithoutPod: number } {
-    const pending = new Set<string>();
-    let bareCount = 0;
+    const pendingPodNames = new Set<string>();
+    let unmatchedAddressCount = 0;
     for (const record of this.#records.values()) {
-      for (const pod of record.pendingPods) pending.add(pod);
-      bareCount += record.bareAddresses.length;
+      for (const pod of record.pendingPods) pendingPodNames.add(pod);
+      unmatchedAddressCount += record.bareAddresses.length;
     }
-    return { pendingPods: pending.size, endpointsWithoutPod: bareCount };
+    return { pendingPods: pendingPodNames.size, endpointsWithoutPod: unmatchedAddressCount };
   }
 
   /**
@@ -164,11 +164,11 @@ export class KubernetesServices {
    * @param workloads added, removed or changed WorkloadEntries
    */
   apply(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[] = []): KubernetesDelta {
-    return runToEnd(this.applying(changes, workloads));
+    return runToEnd(this.applyInSteps(changes, workloads));
   }
 
   /** Between the steps, look-ups may mix previous and new states. */
-  *applying(
+  *applyInSteps(
     changes: readonly ConfigObjectChange<Config>[],
     workloads: readonly WorkloadEvent[] = [],
   ): Steps<KubernetesDelta> {
@@ -185,16 +185,16 @@ export class KubernetesServices {
     }
     const events: WorkloadEvent[] = [];
     for (const id of pods) {
-      const event = this.#pods.renew(id, this.#networks, this.#isVisible);
+      const event = this.#pods.renew(id, this.#networks, this.#isNamespaceVisible);
       if (event !== undefined) events.push(event);
       yield;
     }
     for (const event of events) {
-      this.#markUsers(event, dirtyServices);
+      this.#markServicesUsing(event, dirtyServices);
       yield;
     }
     for (const event of this.#options.selectWorkloadEntries ? workloads : []) {
-      this.#markSelecting(event, dirtyServices);
+      this.#markServicesSelecting(event, dirtyServices);
       yield;
     }
     const services: ServiceDelta[] = [];
@@ -206,7 +206,7 @@ export class KubernetesServices {
     return { services, workloads: events, proxies: events.flatMap(proxiesOf) };
   }
 
-  readonly #isVisible = (namespace: string): boolean =>
+  readonly #isNamespaceVisible = (namespace: string): boolean =>
     isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, this.#options.discoverySelectors);
 
   /** Returns whether the set of namespaces or the cluster's network changed. */
@@ -214,7 +214,7 @@ export class KubernetesServices {
     const changedNamespaces = changes.filter(({ key }) => key.kind === 'Namespace');
     if (changedNamespaces.length === 0) return false;
     const names = changedNamespaces.map(({ key }) => key.name);
-    const previousVisibility = names.map(this.#isVisible).join();
+    const previousVisibility = names.map(this.#isNamespaceVisible).join();
     const { systemNamespace, networks, clusterId } = this.#options;
     const label = (): string => this.#namespaces.get(systemNamespace)?.labels['topology.istio.io/network'] ?? '';
     const oldLabel = label();
@@ -223,7 +223,7 @@ export class KubernetesServices {
       else this.#namespaces.set(key.name, current);
     }
     if (label() !== oldLabel) this.#networks = new ClusterNetworks(networks, clusterId, label());
-    return label() !== oldLabel || names.map(this.#isVisible).join() !== previousVisibility;
+    return label() !== oldLabel || names.map(this.#isNamespaceVisible).join() !== previousVisibility;
   }
 
   #storeObject({ key, current }: ConfigObjectChange<Config>, dirtyServices: Set<string>, pods: Set<string>): void {
@@ -235,19 +235,19 @@ export class KubernetesServices {
         dirtyServices.add(id);
         break;
       case 'Endpoints':
-        this.#slices.putEndpoints(id, current as Config<Endpoints> | undefined);
+        this.#slices.setEndpoints(id, current as Config<Endpoints> | undefined);
         dirtyServices.add(id);
         break;
       case 'EndpointSlice':
-        for (const service of this.#slices.putSlice(id, current as Config<EndpointSlice> | undefined))
+        for (const service of this.#slices.setSlice(id, current as Config<EndpointSlice> | undefined))
           dirtyServices.add(service);
         break;
       case 'Pod':
-        this.#pods.putPod(id, current as Config<KubernetesPod> | undefined);
+        this.#pods.setPod(id, current as Config<KubernetesPod> | undefined);
         pods.add(id);
         break;
       case 'Node': {
-        const node = this.#pods.putNode(key.name, current as Config<KubernetesNode> | undefined);
+        const node = this.#pods.setNode(key.name, current as Config<KubernetesNode> | undefined);
         if (!node.differs) break;
         for (const pod of node.pods) pods.add(pod);
         for (const service of this.#users.usersOf(`node ${key.name}`, 'nodes')) dirtyServices.add(service);
@@ -255,7 +255,7 @@ export class KubernetesServices {
     }
   }
 
-  #markUsers({ previous, current }: WorkloadEvent, dirtyServices: Set<string>): void {
+  #markServicesUsing({ previous, current }: WorkloadEvent, dirtyServices: Set<string>): void {
     for (const workload of [previous, current]) {
       if (workload === undefined) continue;
       const { namespace, name, addresses } = workload;
@@ -264,11 +264,11 @@ export class KubernetesServices {
     }
   }
 
-  #markSelecting({ previous, current }: WorkloadEvent, dirtyServices: Set<string>): void {
+  #markServicesSelecting({ previous, current }: WorkloadEvent, dirtyServices: Set<string>): void {
     const { namespace } = (current ?? previous)!;
     const index = this.#workloads.get(namespace) ?? new LabelIndex<Workload>();
     this.#workloads.set(namespace, index);
-    if (previous) index.drop(workloadId(previous));
+    if (previous) index.remove(workloadId(previous));
     if (current) index.put(workloadId(current), current);
     for (const workload of [previous, current]) {
       if (workload === undefined) continue;
@@ -279,7 +279,8 @@ export class KubernetesServices {
   #rebuildService(id: string): ServiceDelta | undefined {
     const previous = this.#records.get(id) ?? emptyRecord;
     const config = this.#services.get(id);
-    const record = config && this.#isVisible(config.namespace) ? this.#convert(id, config, previous) : emptyRecord;
+    const record =
+      config && this.#isNamespaceVisible(config.namespace) ? this.#convert(id, config, previous) : emptyRecord;
     if (record === emptyRecord) this.#records.delete(id);
     else this.#records.set(id, record);
     this.#updateLookups(id, previous, record);
@@ -295,43 +296,43 @@ export class KubernetesServices {
   }
 
   #convert(id: string, config: Config<KubernetesService>, previous: ServiceRecord): ServiceRecord {
-    const uses = new Set<string>();
+    const usedKeys = new Set<string>();
     const { namespace, spec } = config;
     const usesNodes = nodeSelectorOf(config) !== undefined;
-    if (usesNodes) uses.add('nodes');
+    if (usesNodes) usedKeys.add('nodes');
     // Reuses the converted Service and its selector, because usually only endpoints changed.
     const isUnchanged = config === previous.config && !usesNodes;
     const services = isUnchanged
       ? previous.services
       : reuseServices([convertService(config, this.#options, () => this.#pods.nodes)], previous.services);
     const service = services[0]!;
-    const selects = hasSelector(config);
+    const usesSelector = hasSelector(config);
     const isName = service.resolution === 'Alias';
     const endpointsOfSlices = sliceEndpoints(isName ? [] : this.#slices.slicesOfService(id), {
       namespace,
-      hasSelector: selects,
+      hasSelector: usesSelector,
       publishNotReady: spec.spec.publishNotReadyAddresses,
-      drains: config.labels[this.#options.persistentSessionLabel] !== undefined,
+      keepsDraining: config.labels[this.#options.persistentSessionLabel] !== undefined,
       podNamed: (name) => {
-        uses.add(`pod ${namespace}/${name}`);
+        usedKeys.add(`pod ${namespace}/${name}`);
         return this.#pods.workloadsByName.get(`${namespace}/${name}`);
       },
       podAt: (address) => {
-        uses.add(`ip ${addressIn(namespace, address)}`);
+        usedKeys.add(`ip ${addressIn(namespace, address)}`);
         return this.#pods.workloadAt(namespace, address);
       },
       templateAt: (address, nodeName) => {
-        if (nodeName !== undefined) uses.add(`node ${nodeName}`);
+        if (nodeName !== undefined) usedKeys.add(`node ${nodeName}`);
         return this.#templateAt(address, namespace, nodeName);
       },
     });
-    const selectedWorkloads = selects && !config.isWithoutEndpoints ? this.#selectedWorkloads(config) : [];
+    const selectedWorkloads = usesSelector && !config.isWithoutEndpoints ? this.#selectedWorkloads(config) : [];
     const endpoints = reuseEndpoints([...endpointsOfSlices.endpoints, ...selectedWorkloads], previous.endpoints);
-    const foreignEndpoints = selects ? reuseEndpoints(selectedWorkloads, previous.foreignEndpoints) : endpoints;
+    const foreignEndpoints = usesSelector ? reuseEndpoints(selectedWorkloads, previous.foreignEndpoints) : endpoints;
     const item = { hostname: service.hostname, ports: spec.spec.ports };
     const selectingItem = isUnchanged
       ? previous.selecting
-      : selects
+      : usesSelector
         ? { id, selector: spec.spec.selector!, item }
         : undefined;
     return {
@@ -340,7 +341,7 @@ export class KubernetesServices {
         services,
         endpoints,
         foreignEndpoints,
-        usedKeys: uses,
+        usedKeys: usedKeys,
         pendingPods: endpointsOfSlices.pendingPods,
         bareAddresses: endpointsOfSlices.bareAddresses,
       },
@@ -370,7 +371,7 @@ export class KubernetesServices {
   }
 
   #updateLookups(id: string, previous: ServiceRecord, record: ServiceRecord): void {
-    this.#users.setUses(id, previous.usedKeys, record.usedKeys);
+    this.#users.setUsedKeys(id, previous.usedKeys, record.usedKeys);
     const namespace = id.slice(0, id.indexOf('/'));
     if (previous.selecting === record.selecting) return;
     if (previous.selecting) this.#selectors = this.#selectors.withoutItem(namespace, previous.selecting);

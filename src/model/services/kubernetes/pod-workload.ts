@@ -22,7 +22,7 @@ export function podWorkload(config: Config<KubernetesPod>, context: PodContext):
   const locality = podLocality(podLabels, context.node);
   const network = context.networks.networkOf(address, podLabels);
   const { clusterId } = context;
-  const ready = status.conditions.find(({ type }) => type === 'Ready')?.status ?? 'True';
+  const readyStatus = status.conditions.find(({ type }) => type === 'Ready')?.status ?? 'True';
   return {
     ...{ kind: 'Pod', namespace, name, labels: podLabels, addresses, creationTime: creationTimestamp },
     ports: portsByName(portsOf(spec)),
@@ -38,7 +38,7 @@ export function podWorkload(config: Config<KubernetesPod>, context: PodContext):
       ...(spec.hostname !== '' && { hostname: spec.hostname }),
       ...(spec.subdomain !== '' && { subdomain: spec.subdomain }),
       // A terminating pod is unhealthy, although it stays ready for a while. For pods in EndpointSlices, the slice's conditions apply.
-      health: ready === 'True' && config.isEnding !== true ? 'healthy' : 'unhealthy',
+      health: readyStatus === 'True' && config.isEnding !== true ? 'healthy' : 'unhealthy',
     },
   };
 }

@@ -19,7 +19,7 @@ export class Pods {
   readonly #nodes = new Map<string, Config<KubernetesNode>>();
   #podList: readonly Config<KubernetesPod>[] | undefined;
   #nodeList: readonly Config<KubernetesNode>[] | undefined;
-  readonly #onNode = new UsageIndex();
+  readonly #podsByNode = new UsageIndex();
   workloadsByName = PersistentMap.empty<Workload>();
   /** Pods by {@link addressIn}; pods with host networking have their node's address. */
   workloadsByAddress = PersistentMap.empty<readonly Workload[]>();
@@ -49,16 +49,16 @@ export class Pods {
   }
 
   /** Call {@link renew} afterwards to build the pod's workload. */
-  putPod(id: string, config: Config<KubernetesPod> | undefined): void {
+  setPod(id: string, config: Config<KubernetesPod> | undefined): void {
     this.#podList = undefined;
     const nodesOf = (podConfig: Config<KubernetesPod> | undefined): ReadonlySet<string> =>
       new Set(podConfig === undefined ? [] : [podConfig.spec.spec.nodeName]);
-    this.#onNode.setUses(id, nodesOf(this.#objects.get(id)), nodesOf(config));
+    this.#podsByNode.setUsedKeys(id, nodesOf(this.#objects.get(id)), nodesOf(config));
     if (config === undefined) this.#objects.delete(id);
     else this.#objects.set(id, config);
   }
 
-  putNode(
+  setNode(
     name: string,
     config: Config<KubernetesNode> | undefined,
   ): { readonly differs: boolean; readonly pods: Iterable<string> } {
@@ -67,7 +67,7 @@ export class Pods {
     if (config === undefined) this.#nodes.delete(name);
     else this.#nodes.set(name, config);
     const text = (node: Config<KubernetesNode> | undefined): string => JSON.stringify([node?.labels, node?.spec]);
-    return { differs: text(previous) !== text(config), pods: this.#onNode.usersOf(name) };
+    return { differs: text(previous) !== text(config), pods: this.#podsByNode.usersOf(name) };
   }
 
   names(): Iterable<string> {
@@ -75,15 +75,21 @@ export class Pods {
   }
 
   /**
-   * @param isVisible whether the pod's namespace is part of the mesh
+   * @param isNamespaceVisible whether the pod's namespace is part of the mesh
    * @returns `undefined` if the workload is unchanged
    */
-  renew(id: string, networks: ClusterNetworks, isVisible: (namespace: string) => boolean): WorkloadEvent | undefined {
+  renew(
+    id: string,
+    networks: ClusterNetworks,
+    isNamespaceVisible: (namespace: string) => boolean,
+  ): WorkloadEvent | undefined {
     const config = this.#objects.get(id);
     const previous = this.workloadsByName.get(id);
     const node = this.node(config?.spec.spec.nodeName);
     const current =
-      config && isVisible(config.namespace) ? podWorkload(config, { ...this.#options, networks, node }) : undefined;
+      config && isNamespaceVisible(config.namespace)
+        ? podWorkload(config, { ...this.#options, networks, node })
+        : undefined;
     if (sameWorkload(previous, current)) return undefined;
     this.workloadsByName =
       current === undefined ? this.workloadsByName.withoutKey(id) : this.workloadsByName.with(id, current);
@@ -96,7 +102,7 @@ export class Pods {
   }
 
   workloadAt(namespace: string, address: string): Workload | undefined {
-    return onlyPodAt(this.workloadsByAddress, namespace, address);
+    return singleWorkloadAt(this.workloadsByAddress, namespace, address);
   }
 
   #updateAddresses(key: string, removedWorkload: Workload | undefined, addedWorkload: Workload | undefined): void {
@@ -109,7 +115,7 @@ export class Pods {
 }
 
 /** @param pods by {@link addressIn} */
-export function onlyPodAt(
+export function singleWorkloadAt(
   pods: ReadonlyMap<string, readonly Workload[]>,
   namespace: string,
   address: string,

@@ -26,22 +26,22 @@ async function retainedBytes(addAndRemove: (index: number) => void): Promise<num
 it('ServiceSlices keeps no memory for services without slices after many additions and removals', async () => {
   const slices = new ServiceSlices();
   const bytes = await retainedBytes((index) => {
-    slices.putSlice('shop/slice', sliceOf(`web-${index}`));
+    slices.setSlice('shop/slice', sliceOf(`web-${index}`));
     expect(slices.slicesOfService(`shop/web-${index}`)).toHaveLength(1);
   });
-  slices.putSlice('shop/slice', undefined);
+  slices.setSlice('shop/slice', undefined);
   expect(slices.slicesOfService('shop/web-20999')).toEqual([]);
   expect(bytes).toBeLessThan(1_000_000);
 });
 
 it('UsageIndex keeps no memory for unused keys', async () => {
   const users = new UsageIndex();
-  users.setUses('shop/web', new Set(), new Set(['node n1', 'pod shop/a']));
-  users.setUses('shop/web', new Set(['node n1', 'pod shop/a']), new Set(['node n2']));
+  users.setUsedKeys('shop/web', new Set(), new Set(['node n1', 'pod shop/a']));
+  users.setUsedKeys('shop/web', new Set(['node n1', 'pod shop/a']), new Set(['node n2']));
   expect([[...users.usersOf('node n2')], [...users.usersOf('node n1')]]).toEqual([['shop/web'], []]);
   const bytes = await retainedBytes((index) => {
-    users.setUses('shop/web', new Set(), new Set([`pod shop/${index}`]));
-    users.setUses('shop/web', new Set([`pod shop/${index}`]), new Set());
+    users.setUsedKeys('shop/web', new Set(), new Set([`pod shop/${index}`]));
+    users.setUsedKeys('shop/web', new Set([`pod shop/${index}`]), new Set());
   });
   expect(bytes).toBeLessThan(1_000_000);
 });

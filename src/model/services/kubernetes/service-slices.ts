@@ -9,8 +9,8 @@ export class ServiceSlices {
   readonly #endpoints = new Map<string, Config<Endpoints>>();
 
   /** Returns the previous and current services of the slice. */
-  putSlice(id: string, current: Config<EndpointSlice> | undefined): string[] {
-    const touchedServices: string[] = [];
+  setSlice(id: string, current: Config<EndpointSlice> | undefined): string[] {
+    const changedServices: string[] = [];
     const previous = this.#slices.get(id);
     const [previousService, currentService] = [
       previous && serviceOfSlice(previous),
@@ -18,17 +18,17 @@ export class ServiceSlices {
     ];
     put(this.#slices, id, current);
     if (previousService !== undefined) {
-      touchedServices.push(previousService);
+      changedServices.push(previousService);
       const slices = this.#slicesByService.get(previousService);
       slices?.delete(id);
       if (slices?.size === 0) this.#slicesByService.delete(previousService);
     }
     if (currentService !== undefined && current !== undefined) {
-      touchedServices.push(currentService);
+      changedServices.push(currentService);
       const slices = this.#slicesByService.get(currentService) ?? new Map<string, Config<EndpointSlice>>();
       this.#slicesByService.set(currentService, slices.set(id, current));
     }
-    return touchedServices;
+    return changedServices;
   }
 
   allSlices(): Iterable<Config<EndpointSlice>> {
@@ -39,7 +39,7 @@ export class ServiceSlices {
     return this.#slices.get(id);
   }
 
-  putEndpoints(id: string, current: Config<Endpoints> | undefined): void {
+  setEndpoints(id: string, current: Config<Endpoints> | undefined): void {
     put(this.#endpoints, id, current);
   }
 

@@ -9,7 +9,7 @@ export interface SliceContext {
   readonly hasSelector: boolean;
   readonly publishNotReady: boolean;
   /** Whether draining endpoints remain, for their sessions. */
-  readonly drains: boolean;
+  readonly keepsDraining: boolean;
   podNamed(name: string): Workload | undefined;
   podAt(address: string): Workload | undefined;
   templateAt(address: string, nodeName: string | undefined): EndpointTemplate;
@@ -25,8 +25,8 @@ export interface SliceEndpoints {
 /** @param slices in a stable order; duplicate endpoints are merged, and ready if any slice reports them ready */
 export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceContext): SliceEndpoints {
   const endpoints = new Map<string, AddressEndpoints>();
-  const pending: string[] = [];
-  const bareAddresses: string[] = [];
+  const pendingPods: string[] = [];
+  const addressesWithoutPod: string[] = [];
   for (const slice of slices) {
     // Skips host names, which DNS servers resolve instead of proxies.
     if (slice.addressType === 'FQDN') continue;
@@ -36,10 +36,10 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceC
       for (const address of sliceEndpoint.addresses) {
         const templateResult = templateOf(sliceEndpoint, address, context);
         if (templateResult.template === undefined) {
-          pending.push(templateResult.pod!);
+          pendingPods.push(templateResult.pod!);
           continue;
         }
-        if (templateResult.pod === undefined && context.hasSelector) bareAddresses.push(address);
+        if (templateResult.pod === undefined && context.hasSelector) addressesWithoutPod.push(address);
         const { template } = templateResult;
         const portEndpoints = ports.map(({ name, port }) => ({
           ...template,
@@ -59,7 +59,7 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceC
   const joinedEndpoints: Endpoint[] = [];
   for (const addressEndpoints of endpoints.values())
     for (const endpoint of addressEndpoints.values()) joinedEndpoints.push(endpoint);
-  return { endpoints: joinedEndpoints, pendingPods: pending, bareAddresses };
+  return { endpoints: joinedEndpoints, pendingPods: pendingPods, bareAddresses: addressesWithoutPod };
 }
 
 /** Removes duplicates, and entries without a number, which mean all ports. */
@@ -78,18 +78,18 @@ type AddressEndpoints = readonly Endpoint[] | Map<string, Endpoint>;
 /** While an address moves between slices, both contain it and one may be outdated. */
 function joinEndpoints(
   endpointsAtAddress: AddressEndpoints,
-  furtherEndpoints: readonly Endpoint[],
+  additionalEndpoints: readonly Endpoint[],
 ): Map<string, Endpoint> {
   const endpointById =
     endpointsAtAddress instanceof Map
       ? endpointsAtAddress
       : new Map(endpointsAtAddress.map((endpoint) => [endpointId(endpoint), endpoint]));
-  for (const endpoint of furtherEndpoints) {
+  for (const endpoint of additionalEndpoints) {
     const id = endpointId(endpoint);
     const existingEndpoint = endpointById.get(id);
-    const isBehind =
+    const isExistingOutdated =
       existingEndpoint !== undefined && existingEndpoint.health !== 'healthy' && endpoint.health === 'healthy';
-    if (existingEndpoint === undefined || isBehind) endpointById.set(id, endpoint);
+    if (existingEndpoint === undefined || isExistingOutdated) endpointById.set(id, endpoint);
   }
   return endpointById;
 }
@@ -100,19 +100,19 @@ function templateOf(
   context: SliceContext,
 ): { readonly pod?: string; readonly template?: EndpointTemplate } {
   // Computed lazily, because most addresses are pods.
-  const bareEndpoint = () => ({ template: context.templateAt(address, sliceEndpoint.nodeName) });
-  if (!context.hasSelector) return bareEndpoint();
+  const endpointWithoutPod = () => ({ template: context.templateAt(address, sliceEndpoint.nodeName) });
+  if (!context.hasSelector) return endpointWithoutPod();
   const { targetRef } = sliceEndpoint;
   if (targetRef?.kind === 'Pod' && targetRef.name !== '') {
     const namespace = targetRef.namespace || context.namespace;
     // A Service selects only pods of its own namespace. Identities of other pods must not become valid for this service.
-    if (namespace !== context.namespace) return bareEndpoint();
+    if (namespace !== context.namespace) return endpointWithoutPod();
     const pod = context.podNamed(targetRef.name);
     return { pod: `${namespace}/${targetRef.name}`, ...(pod && { template: withHostname(pod, sliceEndpoint) }) };
   }
   const pod = context.podAt(address);
   return pod === undefined
-    ? bareEndpoint()
+    ? endpointWithoutPod()
     : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, sliceEndpoint) };
 }
 
@@ -124,6 +124,6 @@ function withHostname({ template }: Workload, { hostname }: SliceEndpoint): Endp
 function healthOf(conditions: SliceConditions, context: SliceContext): Endpoint['health'] {
   const { ready = true, serving = false, terminating = false } = conditions;
   if (ready) return 'healthy';
-  if (terminating) return serving && context.drains ? 'draining' : 'terminating';
+  if (terminating) return serving && context.keepsDraining ? 'draining' : 'terminating';
   return context.publishNotReady ? 'healthy' : 'unhealthy';
 }

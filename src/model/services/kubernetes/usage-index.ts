@@ -6,7 +6,7 @@ export class UsageIndex {
     for (const use of uses) yield* this.#users.get(use) ?? [];
   }
 
-  setUses(service: string, previous: ReadonlySet<string>, current: ReadonlySet<string>): void {
+  setUsedKeys(service: string, previous: ReadonlySet<string>, current: ReadonlySet<string>): void {
     for (const use of previous) {
       if (current.has(use)) continue;
       const users = this.#users.get(use);

@@ -4,7 +4,7 @@
  * responds with 503, so that a wider route does not receive its requests; beyond twice the limit it is detached.
  */
 import type { Config } from '../../config/config.ts';
-import { beyondLimit, type LimitShare } from '../../config/oldest-first.ts';
+import { itemsBeyondLimit, type LimitShare } from '../../config/oldest-first.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
 import { routeUnits } from '../../kinds/virtual-service/virtual-service.size.ts';
@@ -20,13 +20,13 @@ interface AttachedRoute extends LimitShare {
 export type Attachment = 'attached' | 'closed' | 'detached';
 
 export class AttachmentBudget {
-  readonly #shares = new Map<string, Map<Config<RouteObject>, AttachedRoute>>();
+  readonly #routesByShare = new Map<string, Map<Config<RouteObject>, AttachedRoute>>();
 
   /** @param hosts for which the route is translated at this parent */
   add(route: Config<RouteObject>, parentNamespace: string | undefined, hosts: number): void {
     const name = shareOf(route, parentNamespace);
-    const share = this.#shares.get(name) ?? new Map<Config<RouteObject>, AttachedRoute>();
-    this.#shares.set(name, share);
+    const share = this.#routesByShare.get(name) ?? new Map<Config<RouteObject>, AttachedRoute>();
+    this.#routesByShare.set(name, share);
     const { units, matches } = sizeOf(route);
     const routeCost = share.get(route) ?? { config: route, cost: 0, matches: 0 };
     share.set(route, routeCost);
@@ -37,12 +37,12 @@ export class AttachmentBudget {
   /** Determines the routes that exceed the limit. Call it after adding all routes. */
   apply(): RoutesBeyondLimit {
     const limitedRoutes = new Map<string, ReadonlyMap<Config<RouteObject>, LimitedRoute>>();
-    for (const [name, share] of this.#shares) {
-      const excessRoutes = beyondLimit(share.values(), maxAttachedMatches);
-      const closable = excessRoutes.map(({ config, matches }) => ({ config, cost: matches }));
-      const detached = new Set(beyondLimit(closable, maxAttachedMatches).map(({ config }) => config));
+    for (const [name, share] of this.#routesByShare) {
+      const excessRoutes = itemsBeyondLimit(share.values(), maxAttachedMatches);
+      const matchShares = excessRoutes.map(({ config, matches }) => ({ config, cost: matches }));
+      const detachedRoutes = new Set(itemsBeyondLimit(matchShares, maxAttachedMatches).map(({ config }) => config));
       if (excessRoutes.length === 0) continue;
-      const attachmentOf = (config: Config<RouteObject>) => (detached.has(config) ? 'detached' : 'closed');
+      const attachmentOf = (config: Config<RouteObject>) => (detachedRoutes.has(config) ? 'detached' : 'closed');
       limitedRoutes.set(
         name,
         new Map(excessRoutes.map(({ config, cost }) => [config, { cost, attachment: attachmentOf(config) }])),

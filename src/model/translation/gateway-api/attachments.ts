@@ -53,8 +53,8 @@ export function* attachInSteps(
   context: TranslationContext,
   onOutcome?: ParentOutcomeListener,
 ): Steps<Attachments> {
-  const toListeners: ListenerAttachment[] = [];
-  const toServices: ServiceAttachment[] = [];
+  const listenerAttachments: ListenerAttachment[] = [];
+  const serviceAttachments: ServiceAttachment[] = [];
   const budget = new AttachmentBudget();
   const attachedRoutes: { route: Config<RouteObject>; index: number; gatewayNamespace: string | undefined }[] = [];
   for (const route of routes) {
@@ -85,7 +85,7 @@ export function* attachInSteps(
             if (attachedListeners.has(attachment.listener)) continue;
             attachedListeners.add(attachment.listener);
             budget.add(route, gatewayNamespace, attachment.hosts.length);
-            toListeners.push(attachment);
+            listenerAttachments.push(attachment);
           }
         }
       } else if (parent.group === '' && parent.kind === 'Service') {
@@ -96,7 +96,7 @@ export function* attachInSteps(
         } else {
           attachedRoutes.push({ route, index, gatewayNamespace: undefined });
           budget.add(route, undefined, 1);
-          toServices.push(serviceAttachment);
+          serviceAttachments.push(serviceAttachment);
         }
       } else {
         warn(`must be a Gateway or a Service, got ${parent.kind} ${parent.name}`);
@@ -111,12 +111,13 @@ export function* attachInSteps(
     onOutcome?.(route, index, message === undefined ? 'attached' : { reason: 'LimitExceeded', message });
     yield;
   }
-  if (excessRoutes.size === 0) return { toListeners, toServices, beyondLimit: 0 };
+  if (excessRoutes.size === 0)
+    return { toListeners: listenerAttachments, toServices: serviceAttachments, beyondLimit: 0 };
   return {
-    toListeners: toListeners.flatMap((attachment) =>
+    toListeners: listenerAttachments.flatMap((attachment) =>
       limitedAttachment(attachment, excessRoutes.attachmentOf(attachment.route, attachment.listener.gateway.namespace)),
     ),
-    toServices: toServices.flatMap((attachment) =>
+    toServices: serviceAttachments.flatMap((attachment) =>
       limitedAttachment(attachment, excessRoutes.attachmentOf(attachment.route, undefined)),
     ),
     beyondLimit: excessRoutes.size,
@@ -142,14 +143,14 @@ function attachToGateway(
   // Other controllers report on their Gateways; unknown classes are already reported.
   if (!gateway.isImplementedHere) return 'foreign';
   const namedByRoute = namedListeners(gateway.listeners, sectionName, port);
-  const isOpen = ({ listener }: KnownListener): boolean => {
+  const acceptsRoute = ({ listener }: KnownListener): boolean => {
     const { namespaces, kinds } = listener.allowedRoutes;
-    const takesKind =
+    const isKindAllowed =
       kinds === undefined ||
       kinds.length === 0 ||
       kinds.some((kind) => kind.group === gatewayApiGroup && kind.kind === route.kind);
     return (
-      takesKind &&
+      isKindAllowed &&
       routeKindsOf(listener).includes(route.kind) &&
       context.allowsNamespace(namespaces, namespace, route.namespace)
     );
@@ -157,7 +158,7 @@ function attachToGateway(
   const attachments = namedByRoute
     .listenersSharing(route.spec.hostnames)
     .flatMap(({ listener, hosts }): ListenerAttachment[] => {
-      if (!isOpen(listener)) return [];
+      if (!acceptsRoute(listener)) return [];
       // Omits hosts whose requests go to a listener with a narrower hostname.
       const reachableHosts = [...hosts].filter((host) => !isServedByNarrower(host, listener, gateway.listeners));
       return reachableHosts.length === 0 ? [] : [{ route, listener, hosts: reachableHosts }];
@@ -166,14 +167,14 @@ function attachToGateway(
   const refusal = (reason: ParentRefusal['reason'], message: string): ParentRefusal => ({ reason, message });
   if (namedByRoute.listeners.length === 0) {
     const requestedText = [sectionName, port !== undefined && `port ${port}`].filter(Boolean).join(' of ');
-    const isNamed = (candidate: Listener): boolean =>
+    const isReferenced = (candidate: Listener): boolean =>
       (sectionName ?? candidate.name) === candidate.name && (port ?? candidate.port) === candidate.port;
-    const reason = gateway.writtenListeners.some(isNamed) ? 'NotAllowedByListeners' : 'NoMatchingParent';
+    const reason = gateway.writtenListeners.some(isReferenced) ? 'NotAllowedByListeners' : 'NoMatchingParent';
     const listenerText = requestedText === '' ? 'listener' : `listener ${requestedText}`;
     return refusal(reason, `Gateway ${namespace}/${name} has no valid ${listenerText}`);
   }
   const parentText = `no matching listener of Gateway ${namespace}/${name}`;
-  if (namedByRoute.listeners.some(isOpen))
+  if (namedByRoute.listeners.some(acceptsRoute))
     return refusal('NoMatchingListenerHostname', `${parentText} has a hostname of the route`);
   return refusal(
     'NotAllowedByListeners',

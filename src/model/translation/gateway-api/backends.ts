@@ -15,20 +15,20 @@ export interface MissingBackend {
 }
 
 /**
- * @param inMesh whether the route is for a Service: its clients could reach the backend directly, so no ReferenceGrant is needed (GEP-1294,
+ * @param isForMesh whether the route is for a Service: its clients could reach the backend directly, so no ReferenceGrant is needed (GEP-1294,
  * "Namespace boundaries"). At a Gateway, the grant protects the backend from external clients.
  */
 export function destinationOf(
   ref: BackendRef,
   route: Config<RouteObject>,
   context: TranslationContext,
-  inMesh: boolean,
+  isForMesh: boolean,
 ): Destination | MissingBackend {
   const { group, kind, name, namespace = route.namespace, port } = ref;
-  const notGranted = (namespaceName: string, service: string): MissingBackend | undefined => {
+  const missingGrantBackend = (namespaceName: string, service: string): MissingBackend | undefined => {
     const referenceSource = { kind: route.kind, namespace: route.namespace };
     const serviceTarget = { group: '', kind: 'Service', name: service, namespace: namespaceName };
-    if (inMesh || context.isGranted(referenceSource, serviceTarget)) return undefined;
+    if (isForMesh || context.isGranted(referenceSource, serviceTarget)) return undefined;
     const missingGrant = `no ReferenceGrant in namespace ${namespaceName} allows ${route.kind}s of namespace ${route.namespace} to refer to Service ${service}`;
     const warning: TranslationWarning = {
       code: 'REFERENCE_NOT_GRANTED',
@@ -40,7 +40,7 @@ export function destinationOf(
     // Short names are qualified here, because the generated object is in the Gateway's namespace.
     const host = isShortName(name) ? context.hostOf(route.namespace, name) : name;
     const service = context.serviceOfHost(host);
-    const refusal = service && notGranted(service.namespace, service.name);
+    const refusal = service && missingGrantBackend(service.namespace, service.name);
     return refusal ?? { host, ...(port !== undefined && { port: { number: port } }) };
   }
   if (group !== '' || kind !== 'Service') {
@@ -51,7 +51,7 @@ export function destinationOf(
     };
   }
   const service = context.service(namespace, name);
-  const refusal = notGranted(namespace, name);
+  const refusal = missingGrantBackend(namespace, name);
   if (refusal !== undefined) return refusal;
   const reason = 'BackendNotFound';
   if (service === undefined) {

@@ -35,17 +35,17 @@ const servedProtocols = ['HTTP', 'HTTPS', 'TLS', 'TCP'] as const;
 type ServedProtocol = (typeof servedProtocols)[number];
 export const protocolsServed = 'HTTP, HTTPS, TLS or TCP';
 
-function isServed(protocol: string): protocol is ServedProtocol {
+function isServedProtocol(protocol: string): protocol is ServedProtocol {
   return servedProtocols.includes(protocol as ServedProtocol);
 }
 
 export function routeKindsOf({ protocol, tls }: Listener): readonly string[] {
-  if (!isServed(protocol)) return [];
+  if (!isServedProtocol(protocol)) return [];
   if (protocol === 'TLS') return tls?.mode === 'Passthrough' ? ['TLSRoute'] : ['TLSRoute', 'TCPRoute'];
   return protocol === 'TCP' ? ['TCPRoute'] : requestRouteKinds;
 }
 
-export function takesRequests({ listener }: KnownListener): boolean {
+export function isHttpListener({ listener }: KnownListener): boolean {
   return routeKindsOf(listener) === requestRouteKinds;
 }
 
@@ -65,7 +65,7 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
   const servedListeners = listeners.flatMap((listener, index): KnownListener[] => {
     const path = `listeners[${index}]`;
     const { protocol } = listener;
-    if (!isServed(protocol)) {
+    if (!isServedProtocol(protocol)) {
       context.warn(
         gateway,
         `${path}.protocol`,
@@ -91,14 +91,14 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
 
 /** Makes inactive listeners close connections if an active listener uses the port with another hostname. */
 function withClosedListeners(listeners: readonly KnownListener[]): readonly KnownListener[] {
-  const useOf = ({ listener }: KnownListener): string => `${portUseOf(listener)} ${listener.port}`;
+  const portUseKeyOf = ({ listener }: KnownListener): string => `${portUseOf(listener)} ${listener.port}`;
   const activeListeners = Map.groupBy(
     listeners.filter(({ server }) => server !== undefined),
-    useOf,
+    portUseKeyOf,
   );
   return listeners.map((listenerEntry) => {
     const conflictingListener =
-      listenerEntry.server === undefined ? activeListeners.get(useOf(listenerEntry)) : undefined;
+      listenerEntry.server === undefined ? activeListeners.get(portUseKeyOf(listenerEntry)) : undefined;
     return conflictingListener === undefined ||
       conflictingListener.some(({ hostname }) => hostname === listenerEntry.hostname)
       ? listenerEntry

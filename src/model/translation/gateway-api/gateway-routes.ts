@@ -7,7 +7,7 @@ import type { ListenerAttachment } from './attachments.ts';
 import { dependsOnHost, routesForHost } from './default-port.ts';
 import { isWithinWider, type KnownListener } from './gateway-listeners.ts';
 import { generatedObject as madeObject, nameAtListener } from './generated-object.ts';
-import { closePlacedRoute, dependsOnEntrance, type PlacedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
+import { closeRankedRoute, dependsOnEntryPoint, type RankedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
 import { comparePrecedence, matchesEverything } from './precedence.ts';
 import type { TranslationContext } from './translation-context.ts';
 
@@ -19,21 +19,21 @@ export function* gatewayVirtualServices(
   const attachmentsByListener = Map.groupBy(attachments, ({ listener }) => listener);
   const virtualServices: Config<VirtualService>[] = [];
   // Listeners share translations that do not depend on them, so memory grows with routes plus listeners, not with their product.
-  const sharedRoutes = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
-  const placedAt = ({ route, listener, isClosed }: ListenerAttachment): readonly PlacedRoute[] => {
+  const sharedRoutes = new Map<Config<RouteObject>, readonly RankedRoute[]>();
+  const routesAtListener = ({ route, listener, isClosed }: ListenerAttachment): readonly RankedRoute[] => {
     const cachedRoutes = sharedRoutes.get(route);
     if (cachedRoutes !== undefined) return cachedRoutes;
     const translatedRoutes = routesOf(route, entranceOf(listener), context);
-    const placedRoutes = isClosed ? translatedRoutes.map(closePlacedRoute) : translatedRoutes;
-    if (isClosed || !dependsOnEntrance(route)) sharedRoutes.set(route, placedRoutes);
-    return placedRoutes;
+    const rankedRoutes = isClosed ? translatedRoutes.map(closeRankedRoute) : translatedRoutes;
+    if (isClosed || !dependsOnEntryPoint(route)) sharedRoutes.set(route, rankedRoutes);
+    return rankedRoutes;
   };
   for (const listener of listeners) {
     const routes = attachmentsByListener.get(listener) ?? [];
     // Unattached routes are also translated, so that their errors are reported.
-    const placedByRoute = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
+    const rankedRoutesByRoute = new Map<Config<RouteObject>, readonly RankedRoute[]>();
     for (const attachment of routes) {
-      placedByRoute.set(attachment.route, placedAt(attachment));
+      rankedRoutesByRoute.set(attachment.route, routesAtListener(attachment));
       yield;
     }
     if (listener.server === undefined) continue;
@@ -45,16 +45,16 @@ export function* gatewayVirtualServices(
         else hostRoutes.push(route);
       }
     }
-    const needsOwnHost = (route: Config<RouteObject>): boolean => placedByRoute.get(route)!.some(dependsOnHost);
+    const needsOwnHost = (route: Config<RouteObject>): boolean => rankedRoutesByRoute.get(route)!.some(dependsOnHost);
     for (const [hosts, routesOfHosts] of groupRoutes(routesByHost, needsOwnHost)) {
-      const matches = routesOfHosts.flatMap((route) => placedByRoute.get(route)!).sort(comparePrecedence);
+      const matches = routesOfHosts.flatMap((route) => rankedRoutesByRoute.get(route)!).sort(comparePrecedence);
       reportUnreached(matches, routesOfHosts, context);
       const firstRoutes = matches.flatMap((match) => routesForHost(match, hosts[0]!));
       virtualServices.push(virtualService(listener, hosts, routesOfHosts, firstRoutes));
       yield;
     }
-    const isOpen = routesByHost.has(listener.hostname) || !isWithinWider(listener, listeners);
-    if (!isOpen) virtualServices.push(closedVirtualService(listener));
+    const acceptsTraffic = routesByHost.has(listener.hostname) || !isWithinWider(listener, listeners);
+    if (!acceptsTraffic) virtualServices.push(closedVirtualService(listener));
     yield;
   }
   return virtualServices;
@@ -66,17 +66,17 @@ function entranceOf({ listener: { port, protocol } }: KnownListener) {
 
 /** A regular expression after a match of every path is almost certainly unintended. */
 function reportUnreached(
-  matches: readonly PlacedRoute[],
+  matches: readonly RankedRoute[],
   routes: readonly Config<RouteObject>[],
   context: TranslationContext,
 ): void {
-  const first = matches.findIndex(matchesEverything);
-  if (first < 0) return;
+  const catchAllIndex = matches.findIndex(matchesEverything);
+  if (catchAllIndex < 0) return;
   const routeByName = new Map(routes.map((route) => [routeNameOf(route), route]));
-  for (const { match, routeName, rule, index } of matches.slice(first + 1)) {
+  for (const { match, routeName, rule, index } of matches.slice(catchAllIndex + 1)) {
     if (match.path.type !== 'RegularExpression') continue;
     const route = routeByName.get(routeName)!;
-    const { routeName: winningRoute, rule: winningRule } = matches[first]!;
+    const { routeName: winningRoute, rule: winningRule } = matches[catchAllIndex]!;
     context.warn(
       route,
       `rules[${rule}].matches[${index}].${route.kind === 'GRPCRoute' ? 'method' : 'path'}`,
@@ -104,15 +104,15 @@ function virtualService(
   { gateway, gatewayName }: KnownListener,
   hosts: readonly string[],
   routes: readonly Config<RouteObject>[],
-  matches: readonly PlacedRoute[],
+  matches: readonly RankedRoute[],
 ): Config<VirtualService> {
-  const [first] = routes;
+  const [firstRoute] = routes;
   return madeObject<VirtualService>({
     kind: 'VirtualService',
     name: nameAtListener(gatewayName, hosts[0]!),
     namespace: gateway.namespace,
-    creationTimestamp: first!.creationTimestamp,
-    sourceConfig: first!,
+    creationTimestamp: firstRoute!.creationTimestamp,
+    sourceConfig: firstRoute!,
     annotations: { 'internal.istio.io/parents': parentsText(routes) },
     partOrigins: { hosts: routes.map(hostsOrigin), ...httpOrigins(matches) },
     spec: { hosts, gateways: [gatewayName], http: matches.map(({ http }) => http), exportTo: ['.'] },
@@ -143,6 +143,6 @@ export function hostsOrigin({ kind, namespace, name, spec }: Config<RouteObject>
   return { key: { kind, namespace, name }, path: ['spec', spec.hostnames.length > 0 ? 'hostnames' : 'parentRefs'] };
 }
 
-export function httpOrigins(matches: readonly PlacedRoute[]): Record<string, readonly Origin[]> {
+export function httpOrigins(matches: readonly RankedRoute[]): Record<string, readonly Origin[]> {
   return Object.fromEntries(matches.map(({ origin }, index) => [`http[${index}]`, [origin]]));
 }

@@ -56,12 +56,14 @@ export function gatewayStatusOf(
       ],
     };
   });
-  const acceptedListeners = listenerStatuses.filter(({ conditions }) => isTrue(conditions, 'Programmed')).length;
+  const acceptedListeners = listenerStatuses.filter(({ conditions }) =>
+    isConditionTrue(conditions, 'Programmed'),
+  ).length;
   const { addresses, problem } = addressesOf(gateway, context);
   return {
     ...(generation !== undefined && { generation }),
     conditions: [
-      acceptedOf(spec, listenerStatuses.filter(({ conditions }) => !isTrue(conditions, 'Accepted')).length),
+      acceptedOf(spec, listenerStatuses.filter(({ conditions }) => !isConditionTrue(conditions, 'Accepted')).length),
       acceptedListeners === 0
         ? condition('Programmed', false, 'Invalid', 'no listener is valid')
         : problem === undefined
@@ -74,9 +76,9 @@ export function gatewayStatusOf(
 }
 
 function acceptedOf({ addresses, listeners }: KubernetesGateway, refusedCount: number): GatewayApiCondition {
-  const other = addresses.find(({ type }) => type !== 'Hostname');
-  if (other !== undefined) {
-    const message = `addresses: type must be Hostname (the name of a Service), got ${other.type} ${other.value}`;
+  const unsupportedAddress = addresses.find(({ type }) => type !== 'Hostname');
+  if (unsupportedAddress !== undefined) {
+    const message = `addresses: type must be Hostname (the name of a Service), got ${unsupportedAddress.type} ${unsupportedAddress.value}`;
     return condition('Accepted', false, 'UnsupportedAddress', message);
   }
   if (refusedCount === 0) return condition('Accepted', true, 'Accepted', 'accepted by this control plane');
@@ -84,7 +86,7 @@ function acceptedOf({ addresses, listeners }: KubernetesGateway, refusedCount: n
   return condition('Accepted', refusedCount < listeners.length, 'ListenersNotValid', message);
 }
 
-function isTrue(conditions: readonly GatewayApiCondition[], type: string): boolean {
+function isConditionTrue(conditions: readonly GatewayApiCondition[], type: string): boolean {
   return conditions.some((statusCondition) => statusCondition.type === type && statusCondition.status === 'True');
 }
 
@@ -127,11 +129,11 @@ function listenerConditions(
   const acceptedCondition = condition('Accepted', true, 'Accepted', 'the listener is valid');
   const conflictReason =
     servedListener.refusal?.message ?? (references.reason === 'InvalidCertificateRef' ? references.message : undefined);
-  const programmed =
+  const programmedCondition =
     conflictReason === undefined
       ? condition('Programmed', true, 'Programmed', 'the listener is applied')
       : condition('Programmed', false, 'Invalid', conflictReason);
-  return [acceptedCondition, programmed, references, noConflict];
+  return [acceptedCondition, programmedCondition, references, noConflict];
 }
 
 function resolvedRefs(
@@ -145,11 +147,11 @@ function resolvedRefs(
   if (refusal !== undefined && refusal.reason !== 'Invalid')
     return unresolvedCondition(refusal.reason, refusal.message);
   const { kinds = [] } = listener.allowedRoutes;
-  const other = kinds.find((routeKind) => !isSupported(routeKind, listener));
-  if (servedListener !== undefined && other !== undefined)
+  const unsupportedKind = kinds.find((routeKind) => !isSupported(routeKind, listener));
+  if (servedListener !== undefined && unsupportedKind !== undefined)
     return unresolvedCondition(
       'InvalidRouteKinds',
-      `allowedRoutes: ${other.kind} is not supported for protocol ${listener.protocol}`,
+      `allowedRoutes: ${unsupportedKind.kind} is not supported for protocol ${listener.protocol}`,
     );
   for (const ref of servedListener?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
     const key = `${ref.namespace ?? servedListener!.gateway.namespace}/${ref.name}`;
@@ -185,12 +187,12 @@ function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownLi
   const acceptedListeners = listeners.filter(({ server }) => server !== undefined);
   for (const [port, portListeners] of Map.groupBy(acceptedListeners, ({ listener }) => listener.port)) {
     const sortedListeners = portListeners.toSorted((a, b) => compareText(a.gatewayName, b.gatewayName));
-    const first = sortedListeners[0]!.listener;
+    const firstListener = sortedListeners[0]!.listener;
     const listenerByHostname = new Map<string, Listener>();
     for (const listenerEntry of sortedListeners) {
       const earlierListener = listenerByHostname.get(listenerEntry.hostname);
-      if (portUseOf(listenerEntry.listener) !== portUseOf(first)) {
-        const message = `port ${port} has protocol ${first.protocol} because of listener ${first.name}`;
+      if (portUseOf(listenerEntry.listener) !== portUseOf(firstListener)) {
+        const message = `port ${port} has protocol ${firstListener.protocol} because of listener ${firstListener.name}`;
         conflicts.set(listenerEntry, { reason: 'ProtocolConflict', message });
       } else if (earlierListener !== undefined) {
         const message = `hostname ${listenerEntry.hostname} of port ${port} has protocol ${earlierListener.protocol} because of listener ${earlierListener.name}`;
@@ -212,16 +214,16 @@ function overlapOf(
   const isHttps = ({ listener, server }: KnownListener): boolean =>
     listener.protocol === 'HTTPS' && server !== undefined;
   if (listenerEntry === undefined || !isHttps(listenerEntry)) return [];
-  const other = listeners.find(
+  const overlappingListener = listeners.find(
     (otherKind) =>
       otherKind.hostname !== listenerEntry.hostname &&
       otherKind.listener.port === listenerEntry.listener.port &&
       isHttps(otherKind) &&
       hostsOverlap(otherKind.hostname, listenerEntry.hostname),
   );
-  if (other === undefined) return [];
+  if (overlappingListener === undefined) return [];
   const message =
-    `hostname ${listenerEntry.hostname} overlaps with ${other.hostname} of listener ${other.listener.name}: ` +
+    `hostname ${listenerEntry.hostname} overlaps with ${overlappingListener.hostname} of listener ${overlappingListener.listener.name}: ` +
     'requests for the more specific one get 421 over connections of the other one, if it has stricter requirements for clients';
   return [condition('OverlappingTLSConfig', true, 'OverlappingHostnames', message)];
 }

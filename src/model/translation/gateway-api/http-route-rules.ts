@@ -30,13 +30,13 @@ import { pathMatches, pathRedirect, pathRewrite } from './paths.ts';
 import type { RankedMatch } from './precedence.ts';
 import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
-export interface Entrance {
+export interface EntryPoint {
   readonly inMesh?: true;
   readonly port?: number;
   readonly scheme?: 'http' | 'https';
 }
 
-export interface PlacedRoute extends RankedMatch {
+export interface RankedRoute extends RankedMatch {
   readonly http: HttpRoute;
   readonly origin: Origin;
 }
@@ -49,17 +49,21 @@ export function routeNameOf({ kind, namespace, name }: Config): string {
 }
 
 /** Whether the route has redirects, which contain port and scheme of the Gateway. */
-export function dependsOnEntrance({ spec: { rules } }: Config<RouteObject>): boolean {
+export function dependsOnEntryPoint({ spec: { rules } }: Config<RouteObject>): boolean {
   return rules.some(({ filters }) => filters.some(({ requestRedirect }) => requestRedirect !== undefined));
 }
 
-export function routesOf(route: Config<RouteObject>, entrance: Entrance, context: TranslationContext): PlacedRoute[] {
+export function routesOf(
+  route: Config<RouteObject>,
+  entryPoint: EntryPoint,
+  context: TranslationContext,
+): RankedRoute[] {
   const routeName = routeNameOf(route);
   return route.spec.rules.flatMap((rule, ruleIndex) => {
     const matches = rule.matches.length > 0 ? rule.matches : [everyRequest];
-    const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, entrance, context);
+    const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, entryPoint, context);
     const sharedAction = action.sharedRoute();
-    return matches.map((match, index): PlacedRoute => {
+    return matches.map((match, index): RankedRoute => {
       const path = ['spec', 'rules', ruleIndex, ...(matches.length > 1 ? ['matches', index] : [])];
       return {
         match,
@@ -79,8 +83,8 @@ export function routesOf(route: Config<RouteObject>, entrance: Entrance, context
   });
 }
 
-export function closePlacedRoute(placedRoute: PlacedRoute): PlacedRoute {
-  return { ...placedRoute, http: closedRoute(placedRoute.http) };
+export function closeRankedRoute(rankedRoute: RankedRoute): RankedRoute {
+  return { ...rankedRoute, http: closedRoute(rankedRoute.http) };
 }
 
 function matchesOf(match: HttpRouteMatch, { filters }: HttpRouteRule): HttpMatchRequest[] {
@@ -114,7 +118,7 @@ class RuleAction {
   readonly #route: Config<RouteObject>;
   readonly #rule: HttpRouteRule;
   readonly #path: string;
-  readonly #entrance: Entrance;
+  readonly #entryPoint: EntryPoint;
   readonly #context: TranslationContext;
   readonly #status: 500 | 503;
   readonly #refusedRoute: HttpRoute;
@@ -126,13 +130,13 @@ class RuleAction {
     route: Config<RouteObject>,
     rule: HttpRouteRule,
     path: string,
-    entrance: Entrance,
+    entryPoint: EntryPoint,
     context: TranslationContext,
   ) {
     this.#route = route;
     this.#rule = rule;
     this.#path = path;
-    this.#entrance = entrance;
+    this.#entryPoint = entryPoint;
     this.#context = context;
     this.#status = statusOf(route);
     this.#refusedRoute = { directResponse: { status: this.#status } };
@@ -162,7 +166,7 @@ class RuleAction {
 
   routeFor(match: HttpRouteMatch): HttpRoute {
     for (const { requestRedirect, urlRewrite } of this.#rule.filters) {
-      if (requestRedirect !== undefined) return { redirect: redirectOf(requestRedirect, match, this.#entrance) };
+      if (requestRedirect !== undefined) return { redirect: redirectOf(requestRedirect, match, this.#entryPoint) };
       if (urlRewrite === undefined) continue;
       const { hostname, path } = urlRewrite;
       const rewrite = { ...(path && pathRewrite(path, match)), ...(hostname !== undefined && { authority: hostname }) };
@@ -181,8 +185,8 @@ class RuleAction {
     const weightedBackends = weightedDestinations.filter(({ weight }) => weight !== 0);
     const usableDestinations = weightedBackends.filter(({ destination }) => destination !== noDestination);
     if (usableDestinations.length === 0) return undefined;
-    const [soleBackend] = weightedBackends;
-    return weightedBackends.length === 1 ? [{ ...soleBackend!, weight: 100 }] : weightedBackends;
+    const [onlyBackend] = weightedBackends;
+    return weightedBackends.length === 1 ? [{ ...onlyBackend!, weight: 100 }] : weightedBackends;
   }
 
   #destination(ref: HttpBackendRef, path: string): HttpRouteDestination {
@@ -193,10 +197,13 @@ class RuleAction {
       this.#warn(path, `${foundDestination.missingText}: ${share} ${this.#status}`, foundDestination.warning);
       return lostDestination;
     }
-    const other = ref.filters.findIndex(({ type }) => !backendFilters.has(type));
-    if (other >= 0) {
-      const { type } = ref.filters[other]!;
-      this.#warn(`${path}.filters[${other}]`, `${type} is not supported for a backend: ${share} ${this.#status}`);
+    const unsupportedFilterIndex = ref.filters.findIndex(({ type }) => !backendFilters.has(type));
+    if (unsupportedFilterIndex >= 0) {
+      const { type } = ref.filters[unsupportedFilterIndex]!;
+      this.#warn(
+        `${path}.filters[${unsupportedFilterIndex}]`,
+        `${type} is not supported for a backend: ${share} ${this.#status}`,
+      );
       return lostDestination;
     }
     return { destination: foundDestination, weight: ref.weight, ...headersOf(ref.filters) };
@@ -218,7 +225,7 @@ class RuleAction {
   }
 
   #destinationOf(ref: BackendRef): ReturnType<typeof destinationOf> {
-    return destinationOf(ref, this.#route, this.#context, this.#entrance.inMesh ?? false);
+    return destinationOf(ref, this.#route, this.#context, this.#entryPoint.inMesh ?? false);
   }
 
   #warn(field: string, message: string, warning?: TranslationWarning): void {
@@ -266,21 +273,21 @@ const defaultPorts = { http: 80, https: 443 } as const;
 function redirectOf(
   { scheme, hostname, path, port, statusCode }: RequestRedirect,
   match: HttpRouteMatch,
-  entrance: Entrance,
+  entryPoint: EntryPoint,
 ): HttpRedirect {
   // Envoy would keep the port of the request's authority, so the port must be set, even if it is the default.
   const keptParts =
-    hostname === undefined && entrance.scheme !== undefined && entrance.port !== defaultPorts[entrance.scheme];
-  const redirectPort = port ?? (scheme === undefined ? entrance.port : defaultPorts[scheme]);
-  const redirectScheme = scheme ?? entrance.scheme;
-  const isDefault = redirectScheme !== undefined && redirectPort === defaultPorts[redirectScheme];
+    hostname === undefined && entryPoint.scheme !== undefined && entryPoint.port !== defaultPorts[entryPoint.scheme];
+  const redirectPort = port ?? (scheme === undefined ? entryPoint.port : defaultPorts[scheme]);
+  const redirectScheme = scheme ?? entryPoint.scheme;
+  const isDefaultPort = redirectScheme !== undefined && redirectPort === defaultPorts[redirectScheme];
   return {
     redirectCode: statusCode,
     ...(scheme !== undefined && { scheme }),
     ...(hostname !== undefined && { authority: hostname }),
     ...(path && pathRedirect(path, match)),
-    ...(redirectPort !== undefined && (!isDefault || keptParts) && { port: redirectPort }),
-    ...(isDefault && keptParts && { includesPort: true }),
+    ...(redirectPort !== undefined && (!isDefaultPort || keptParts) && { port: redirectPort }),
+    ...(isDefaultPort && keptParts && { includesPort: true }),
   };
 }
 

@@ -15,17 +15,18 @@ export function* l4VirtualServices(
   { toListeners, toServices }: Pick<Attachments, 'toListeners' | 'toServices'>,
   context: TranslationContext,
 ): Steps<Config<VirtualService>[]> {
-  const first = firstRoutes(toListeners);
-  reportShadowed(toListeners, first, context);
+  const activeRoutes = firstRoutes(toListeners);
+  reportShadowed(toListeners, activeRoutes, context);
   const virtualServices: Config<VirtualService>[] = [];
   for (const [route, attachments] of Map.groupBy(toListeners, ({ route }) => route)) {
     // Unattached routes are also resolved, so that their errors are reported.
     const routeDestinations = destinationsOf(route, false, context);
     for (const attachment of attachments) {
       // A TCPRoute matches all connections of its listener, so only the first one is active.
-      const isApplied = route.kind !== 'TCPRoute' || first.firstRouteOf(attachment.listener, everyConnection) === route;
+      const isRouteApplied =
+        route.kind !== 'TCPRoute' || activeRoutes.firstRouteOf(attachment.listener, everyConnection) === route;
       const destinations = attachment.isClosed ? noDestinations : routeDestinations;
-      if (attachment.listener.server !== undefined && isApplied)
+      if (attachment.listener.server !== undefined && isRouteApplied)
         virtualServices.push(virtualServiceOfListener(attachment, destinations));
     }
     yield;
@@ -48,23 +49,23 @@ interface FirstRoutes {
 }
 
 function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
-  const first = new Map<KnownListener, Map<string, Config<RouteObject>>>();
+  const routesByListener = new Map<KnownListener, Map<string, Config<RouteObject>>>();
   for (const attachment of toListeners) {
     const { route, listener } = attachment;
-    const firstByName = first.get(listener) ?? new Map<string, Config<RouteObject>>();
-    first.set(listener, firstByName);
+    const firstByName = routesByListener.get(listener) ?? new Map<string, Config<RouteObject>>();
+    routesByListener.set(listener, firstByName);
     for (const name of matchKeysOf(attachment)) {
       const firstRoute = firstByName.get(name);
       if (firstRoute === undefined || compareAgeAndName(route, firstRoute) < 0) firstByName.set(name, route);
     }
   }
-  return { firstRouteOf: (listener, name) => first.get(listener)?.get(name) };
+  return { firstRouteOf: (listener, name) => routesByListener.get(listener)?.get(name) };
 }
 
 /** Warns once for each route, because the status is still Accepted. */
 function reportShadowed(
   toListeners: readonly ListenerAttachment[],
-  first: FirstRoutes,
+  activeRoutes: FirstRoutes,
   context: TranslationContext,
 ): void {
   const reportedRoutes = new Set<Config<RouteObject>>();
@@ -72,16 +73,16 @@ function reportShadowed(
     const { route, listener } = attachment;
     if (reportedRoutes.has(route)) continue;
     for (const name of matchKeysOf(attachment)) {
-      const firstRoute = first.firstRouteOf(listener, name)!;
+      const firstRoute = activeRoutes.firstRouteOf(listener, name)!;
       if (firstRoute === route) continue;
       reportedRoutes.add(route);
       const [field, description] =
         name === everyConnection ? (['parentRefs', name] as const) : (['hostnames', `connections to ${name}`] as const);
-      const winnerText = `${firstRoute.kind} ${firstRoute.namespace}/${firstRoute.name}`;
+      const firstRouteText = `${firstRoute.kind} ${firstRoute.namespace}/${firstRoute.name}`;
       context.warn(
         route,
         field,
-        `${winnerText} handles ${description} at listener ${listener.listener.name}: it is older, or first by name`,
+        `${firstRouteText} handles ${description} at listener ${listener.listener.name}: it is older, or first by name`,
       );
       break;
     }
@@ -159,12 +160,12 @@ const noDestinations: readonly RouteDestination[] = [{ destination: noDestinatio
 /** The first rule matches every connection. Connections that the weights assign to a missing backend are closed. */
 function destinationsOf(
   route: Config<RouteObject>,
-  inMesh: boolean,
+  isForMesh: boolean,
   context: TranslationContext,
 ): readonly RouteDestination[] {
   const { backendRefs } = route.spec.rules[0]!;
-  const all = backendRefs.map((ref, index): RouteDestination => {
-    const foundDestination = destinationOf(ref, route, context, inMesh);
+  const allDestinations = backendRefs.map((ref, index): RouteDestination => {
+    const foundDestination = destinationOf(ref, route, context, isForMesh);
     if (!('missingText' in foundDestination)) return { destination: foundDestination, weight: ref.weight };
     const share = backendRefs.length > 1 ? 'its share of connections is' : 'connections are';
     context.warn(
@@ -175,7 +176,7 @@ function destinationsOf(
     );
     return { destination: noDestination, weight: ref.weight };
   });
-  const weightedBackends = all.filter(({ weight }) => weight !== 0);
+  const weightedBackends = allDestinations.filter(({ weight }) => weight !== 0);
   if (weightedBackends.length === 0) return noDestinations;
   return weightedBackends.length === 1 ? [{ ...weightedBackends[0]!, weight: 100 }] : weightedBackends;
 }

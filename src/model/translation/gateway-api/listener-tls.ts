@@ -25,7 +25,7 @@ const knownOptions: readonly string[] = [terminateModeOption, cipherSuitesOption
 
 const defaultNetworkPort = 15_443;
 
-function refuseTls(
+function rejectTls(
   field: string,
   message: string,
   reason: ListenerRefusal['reason'] = 'Invalid',
@@ -41,11 +41,11 @@ export function tlsOf(
 ): ServerTlsSettings | RefusedTls | undefined {
   const { protocol, tls } = listener;
   if (protocol === 'HTTP' || protocol === 'TCP') return undefined;
-  if (tls === undefined) return refuseTls('', `tls is required with protocol ${protocol}`);
+  if (tls === undefined) return rejectTls('', `tls is required with protocol ${protocol}`);
   const unknownKey = Object.keys(tls.options).find((key) => key.startsWith(prefix) && !knownOptions.includes(key));
   // Rejects unknown options, because they may restrict clients.
   if (unknownKey !== undefined)
-    return refuseTls(
+    return rejectTls(
       '.tls.options',
       `unknown option ${unknownKey}, must be one of ${knownOptions.join(', ')}`,
       'Invalid',
@@ -57,15 +57,15 @@ export function tlsOf(
   // A listener that requires client certificates must not serve without verifying them.
   if (tls.frontendValidation !== undefined) {
     const message = `is not supported: use option ${terminateModeOption} to require client certificates`;
-    return refuseTls('.tls.frontendValidation', message);
+    return rejectTls('.tls.frontendValidation', message);
   }
   if ((gateway.spec.tls as { frontend?: unknown } | undefined)?.frontend !== undefined) {
-    return refuseTls('', 'spec.tls.frontend of the Gateway is not supported');
+    return rejectTls('', 'spec.tls.frontend of the Gateway is not supported');
   }
   const mode = terminateModes.find((acceptedMode) => acceptedMode === (tls.options[terminateModeOption] ?? 'SIMPLE'));
   if (mode === undefined) {
     const actualMode = tls.options[terminateModeOption];
-    return refuseTls(
+    return rejectTls(
       '.tls.options',
       `${terminateModeOption} must be one of ${terminateModes.join(', ')}, got ${actualMode}`,
       'Invalid',
@@ -105,7 +105,7 @@ function cipherSuitesOf({ options }: ListenerTls): CipherSuites | RefusedTls {
   const unknownSuites = suiteNames.filter((suite) => !supportedCipherSuites.has(suite));
   // An empty list would mean the defaults.
   if (cipherSuites.length === 0) {
-    return refuseTls(
+    return rejectTls(
       '.tls.options',
       `${cipherSuitesOption} must have at least one known cipher suite, got ${JSON.stringify(option)}`,
       'Invalid',
@@ -126,17 +126,17 @@ function credentialsOf(
     const field = `.tls.certificateRefs[${index}]`;
     const { group, kind, name, namespace = gateway.namespace } = ref;
     if (group !== '' || kind !== 'Secret')
-      return refuseTls(field, `must be a Secret, got ${kind} ${name}`, invalidReference);
+      return rejectTls(field, `must be a Secret, got ${kind} ${name}`, invalidReference);
     if (!context.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
       const message = `no ReferenceGrant in namespace ${namespace} allows Gateways of namespace ${gateway.namespace} to refer to Secret ${name}`;
       const warning: TranslationWarning = {
         code: 'REFERENCE_NOT_GRANTED',
         absent: { kind: 'ReferenceGrant', namespace },
       };
-      return refuseTls(field, message, 'RefNotPermitted', warning);
+      return rejectTls(field, message, 'RefNotPermitted', warning);
     }
     names.push(namespace === gateway.namespace ? `kubernetes://${name}` : `kubernetes://${namespace}/${name}`);
   }
-  if (names.length === 0) return refuseTls('.tls', 'certificateRefs must have a Secret', invalidReference);
+  if (names.length === 0) return rejectTls('.tls', 'certificateRefs must have a Secret', invalidReference);
   return names.length === 1 ? { credentialName: names[0]! } : { credentialNames: names };
 }

@@ -46,20 +46,20 @@ const cachedListeners = new WeakMap<readonly KnownListener[], ListenersOfGateway
 
 /** Cached, because many routes have the same reference. */
 export function namedListeners(
-  all: readonly KnownListener[],
+  knownListeners: readonly KnownListener[],
   sectionName: string | undefined,
   port: number | undefined,
 ): NamedListeners {
-  const gatewayListeners = cachedListeners.get(all) ?? {
-    listenersBySection: Map.groupBy(all, ({ listener }) => listener.name),
+  const gatewayListeners = cachedListeners.get(knownListeners) ?? {
+    listenersBySection: Map.groupBy(knownListeners, ({ listener }) => listener.name),
     cachedByName: new Map<string, NamedListeners>(),
   };
-  cachedListeners.set(all, gatewayListeners);
+  cachedListeners.set(knownListeners, gatewayListeners);
   const key = JSON.stringify([sectionName, port]);
   let namedByReference = gatewayListeners.cachedByName.get(key);
   if (namedByReference === undefined) {
     const sectionListeners =
-      sectionName === undefined ? all : (gatewayListeners.listenersBySection.get(sectionName) ?? []);
+      sectionName === undefined ? knownListeners : (gatewayListeners.listenersBySection.get(sectionName) ?? []);
     namedByReference = new NamedListeners(
       port === undefined ? sectionListeners : sectionListeners.filter(({ listener }) => listener.port === port),
     );

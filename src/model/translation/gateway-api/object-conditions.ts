@@ -38,6 +38,6 @@ export interface RouteStatus {
   }[];
 }
 
-export function condition(type: string, isTrue: boolean, reason: string, message: string): GatewayApiCondition {
-  return { type, status: isTrue ? 'True' : 'False', reason, message };
+export function condition(type: string, isStatusTrue: boolean, reason: string, message: string): GatewayApiCondition {
+  return { type, status: isStatusTrue ? 'True' : 'False', reason, message };
 }

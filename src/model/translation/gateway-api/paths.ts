@@ -25,14 +25,16 @@ export function pathMatches(match: HttpRouteMatch, modifier: PathModifier | unde
 }
 
 /** Matches any path, without its query. */
-const wholePath = '/.*';
+const anyPathPattern = '/.*';
 
 export function pathRewrite(
   modifier: PathModifier,
   match: HttpRouteMatch,
 ): Pick<HttpRewrite, 'uri' | 'uriRegexRewrite'> {
   if (modifier.type === 'ReplacePrefixMatch') return prefixRewrite(modifier.replacePrefixMatch, match);
-  return { uriRegexRewrite: { match: wholePath, rewrite: escapedLiteral(withLeadingSlash(modifier.replaceFullPath)) } };
+  return {
+    uriRegexRewrite: { match: anyPathPattern, rewrite: escapedLiteral(withLeadingSlash(modifier.replaceFullPath)) },
+  };
 }
 
 export function pathRedirect(modifier: PathModifier, match: HttpRouteMatch): Pick<HttpRedirect, 'uri'> {

@@ -37,8 +37,8 @@ function rankOf({ path }: HttpRouteMatch): number {
 
 export function matchesEverything({ match }: Pick<RankedMatch, 'match'>): boolean {
   const { path, method, headers, queryParams } = match;
-  const anyPath = path.type === 'PathPrefix' && pathOf(match) === '';
-  return anyPath && method === undefined && headers.length === 0 && queryParams.length === 0;
+  const matchesAnyPath = path.type === 'PathPrefix' && pathOf(match) === '';
+  return matchesAnyPath && method === undefined && headers.length === 0 && queryParams.length === 0;
 }
 
 /** Removes trailing slashes of prefixes, which are not significant. */

@@ -7,7 +7,7 @@ import { exportAnnotation } from '../../services/kubernetes/convert-service.ts';
 import type { ServiceAttachment } from './attachments.ts';
 import { hostsOrigin, httpOrigins, parentsText } from './gateway-routes.ts';
 import { generatedNameMark, generatedObject } from './generated-object.ts';
-import { closePlacedRoute, type PlacedRoute, routesOf } from './http-route-rules.ts';
+import { closeRankedRoute, type RankedRoute, routesOf } from './http-route-rules.ts';
 import { comparePrecedence } from './precedence.ts';
 import type { TranslationContext } from './translation-context.ts';
 
@@ -46,11 +46,11 @@ function virtualService(
   context: TranslationContext,
 ): Config<VirtualService> {
   const routes = [...new Set(attachments.map(({ route }) => route))];
-  const placedByRoute = new Map(routes.map((route) => [route, routesOf(route, { inMesh: true }, context)]));
+  const rankedRoutesByRoute = new Map(routes.map((route) => [route, routesOf(route, { inMesh: true }, context)]));
   const matches = attachments
     .flatMap(({ route, port, isClosed }) =>
-      placedByRoute.get(route)!.map((placedRoute) => {
-        const routeForAllPorts = isClosed ? closePlacedRoute(placedRoute) : placedRoute;
+      rankedRoutesByRoute.get(route)!.map((rankedRoute) => {
+        const routeForAllPorts = isClosed ? closeRankedRoute(rankedRoute) : rankedRoute;
         return port === undefined ? routeForAllPorts : routeForPort(routeForAllPorts, port);
       }),
     )
@@ -73,21 +73,21 @@ function virtualService(
       hosts: [context.hostOf(service.namespace, service.name)],
       gateways: ['mesh'],
       http: [...matches.map(({ http }) => http), ...defaultRoutes],
-      exportTo: namespace === service.namespace ? exportedLike(service) : ['.'],
+      exportTo: namespace === service.namespace ? exportTargetsOf(service) : ['.'],
     },
   });
 }
 
 /** Exports routes only to the namespaces that see the Service, because other namespaces would see its host. */
-function exportedLike(service: Config<KubernetesService>): readonly string[] {
+function exportTargetsOf(service: Config<KubernetesService>): readonly string[] {
   const exportTo = exportAnnotation(service);
   return exportTo.length > 0 ? exportTo : ['*'];
 }
 
-function routeForPort(placedRoute: PlacedRoute, port: number): PlacedRoute {
+function routeForPort(rankedRoute: RankedRoute, port: number): RankedRoute {
   return {
-    ...placedRoute,
-    http: { ...placedRoute.http, match: placedRoute.http.match!.map((match) => ({ ...match, port })) },
+    ...rankedRoute,
+    http: { ...rankedRoute.http, match: rankedRoute.http.match!.map((match) => ({ ...match, port })) },
   };
 }
 
@@ -97,10 +97,10 @@ function otherPorts(
   context: TranslationContext,
 ): HttpRoute[] {
   if (attachments.some(({ port }) => port === undefined)) return [];
-  const routed = new Set(attachments.map(({ port }) => port));
+  const routedPorts = new Set(attachments.map(({ port }) => port));
   const host = context.hostOf(namespace, name);
   return spec.spec.ports
-    .filter(({ port }) => !routed.has(port))
+    .filter(({ port }) => !routedPorts.has(port))
     .map(({ port }) => ({
       match: [{ port }],
       route: [{ destination: { host, port: { number: port } }, weight: 100 }],

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
 import { withPreviousIdentity } from '../translated-objects.ts';
 import { attachInSteps } from './attachments.ts';
-import { gatewayOf, type KnownGateway, knownGateway, takesRequests } from './gateway-listeners.ts';
+import { gatewayOf, isHttpListener, type KnownGateway, knownGateway } from './gateway-listeners.ts';
 import { gatewayVirtualServices } from './gateway-routes.ts';
 import { l4VirtualServices } from './l4-routes.ts';
 import { serviceVirtualServices } from './service-routes.ts';
@@ -31,11 +31,11 @@ export const noTranslation: GatewayApiTranslation = {
   beyondLimit: 0,
 };
 
-const ownKinds: readonly string[] = ['GatewayClass', 'KubernetesGateway', ...routeKinds, 'ReferenceGrant'];
+const gatewayApiKinds: readonly string[] = ['GatewayClass', 'KubernetesGateway', ...routeKinds, 'ReferenceGrant'];
 
-export function translationMayDiffer(previous: GatewayApiTranslation, touchedKeys: Iterable<string>): boolean {
-  for (const key of touchedKeys) {
-    if (previous.dependencies.has(key) || ownKinds.includes(key.slice(0, key.indexOf('/')))) return true;
+export function translationMayDiffer(previous: GatewayApiTranslation, changedKeys: Iterable<string>): boolean {
+  for (const key of changedKeys) {
+    if (previous.dependencies.has(key) || gatewayApiKinds.includes(key.slice(0, key.indexOf('/')))) return true;
   }
   return false;
 }
@@ -75,7 +75,7 @@ export function* translateGatewayApiInSteps(
     for (const listener of listeners) {
       if (listener.server !== undefined || listener.closes === true) objects.push(gatewayOf(listener, context));
     }
-    const requestListeners = listeners.filter(takesRequests);
+    const requestListeners = listeners.filter(isHttpListener);
     for (const virtualService of yield* gatewayVirtualServices(
       requestListeners,
       attachmentsByGateway.get(gateway) ?? [],

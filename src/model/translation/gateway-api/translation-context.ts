@@ -37,7 +37,7 @@ export interface TranslationWarning {
   readonly absent?: Problem['absent'];
 }
 
-const notProgrammed: TranslationWarning = { code: 'NOT_PROGRAMMED' };
+const notProgrammedWarning: TranslationWarning = { code: 'NOT_PROGRAMMED' };
 
 export class TranslationContext {
   /** A DNS domain such as `cluster.local`. */
@@ -98,7 +98,12 @@ export class TranslationContext {
   }
 
   /** Reports that part of an object is not active, once per version of the object. */
-  warn(config: Config, field: string, message: string, { code, absent }: TranslationWarning = notProgrammed): void {
+  warn(
+    config: Config,
+    field: string,
+    message: string,
+    { code, absent }: TranslationWarning = notProgrammedWarning,
+  ): void {
     const key = configKeyOf(config);
     const { file, line } = config.source ?? { file: '', line: 1 };
     const object = `${key.kind} ${key.namespace}/${key.name}`;

@@ -11,8 +11,8 @@ export function isPreflight({ method, headers }: RoutedRequest): boolean {
 export function evaluateCors(policy: CorsPolicy, request: RoutedRequest): FilterResult {
   const { allowOriginStringMatch, filterEnabled, forwardNotMatchingPreflights } = policy;
   if (!isPreflight(request) || (filterEnabled && fractionOf(filterEnabled.defaultValue) < 1)) return undefined;
-  const isAllowed = allowOriginStringMatch.some((matcher) => matchesString(matcher, request.headers.origin!));
-  if (!isAllowed && forwardNotMatchingPreflights !== false) return undefined;
+  const isOriginAllowed = allowOriginStringMatch.some((matcher) => matchesString(matcher, request.headers.origin!));
+  if (!isOriginAllowed && forwardNotMatchingPreflights !== false) return undefined;
   return {
     outcome: {
       kind: 'preflight',

@@ -30,7 +30,7 @@ import { hasMetadata, type RequestSubject, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
 /** These filters never respond to a request. */
-const neutralFilters = new Set([
+const passThroughFilters = new Set([
   'envoy.extensions.filters.http.grpc_stats.v3.FilterConfig',
   'envoy.extensions.filters.http.grpc_web.v3.GrpcWeb',
   'envoy.extensions.filters.http.router.v3.Router',
@@ -55,17 +55,17 @@ export interface RequestState {
 
 /** @returns the shares of requests that filters end; if their sum is less than 1, the other requests are routed */
 export function evaluateHttpFilters(filters: readonly HttpFilter[], state: RequestState): readonly OutcomeShare[] {
-  const shares: OutcomeShare[] = [];
+  const outcomeShares: OutcomeShare[] = [];
   let remainingShare = 1;
   for (const filter of filters) {
     const result = resultOf(filter, state);
     if (result === undefined) continue;
     const share = remainingShare * (result.share ?? 1);
-    shares.push({ share, outcome: result.outcome });
+    outcomeShares.push({ share, outcome: result.outcome });
     remainingShare -= share;
     if (remainingShare <= 0) break;
   }
-  return shares;
+  return outcomeShares;
 }
 
 function resultOf(filter: HttpFilter, state: RequestState): FilterResult {
@@ -86,8 +86,8 @@ function evaluateHttpFilter(filter: HttpFilter, state: RequestState): FilterResu
   const rbac = configOf(filter, RBACSchema);
   if (rbac) {
     const override = perRoute(RBACPerRouteSchema);
-    const effective = override === undefined ? rbac : override.rbac;
-    return effective && evaluateHttpRbac(effective, subject);
+    const effectiveRbac = override === undefined ? rbac : override.rbac;
+    return effectiveRbac && evaluateHttpRbac(effectiveRbac, subject);
   }
   const jwt = configOf(filter, JwtAuthenticationSchema);
   if (jwt) return evaluateTokens(jwt, state, perRoute(PerRouteConfigSchema));
@@ -106,7 +106,7 @@ function evaluateHttpFilter(filter: HttpFilter, state: RequestState): FilterResu
   // No rule matches the header of this filter.
   if (name === peerClaimFilter) return undefined;
   const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
-  if (type !== undefined && neutralFilters.has(type)) return undefined;
+  if (type !== undefined && passThroughFilters.has(type)) return undefined;
   throw new UndecidedError(type === undefined ? 'its code decides' : `${type} decides`);
 }
 
@@ -130,9 +130,9 @@ function evaluateTokens(
 function evaluateExtAuthz(
   { filterEnabledMetadata, filterEnabled }: ExtAuthz,
   subject: Subject,
-  isDisabled: boolean,
+  isFilterDisabled: boolean,
 ): FilterResult {
-  if (isDisabled) return undefined;
+  if (isFilterDisabled) return undefined;
   if (filterEnabledMetadata && !hasMetadata(filterEnabledMetadata, subject)) return undefined;
   if (filterEnabled && fractionOf(filterEnabled.defaultValue) === 0) return undefined;
   throw new UndecidedError('an external service decides');

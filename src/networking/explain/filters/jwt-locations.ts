@@ -8,25 +8,25 @@ export interface LocatedToken {
   readonly issuers: readonly string[];
 }
 
-interface Locations {
+interface TokenLocations {
   readonly headers: readonly { readonly name: string; readonly valuePrefix: string }[];
   readonly params: readonly string[];
   readonly cookies: readonly string[];
 }
 
-const defaultLocations: Locations = {
+const defaultLocations: TokenLocations = {
   headers: [{ name: 'authorization', valuePrefix: 'Bearer ' }],
   params: ['access_token'],
   cookies: [],
 };
 
 /** Tokens in Envoy's order: headers, parameters, cookies. */
-export function tokensAt(providers: readonly JwtProvider[], request: RoutedRequest): readonly LocatedToken[] {
-  const locationsByPlace = new Map<string, { text: string; issuers: string[] }>();
-  const addToken = (tokenPlace: string, text: string | undefined, issuer: string): void => {
+export function tokensInRequest(providers: readonly JwtProvider[], request: RoutedRequest): readonly LocatedToken[] {
+  const tokensByLocation = new Map<string, { text: string; issuers: string[] }>();
+  const addToken = (tokenLocation: string, text: string | undefined, issuer: string): void => {
     if (text === undefined) return;
-    const cachedLocation = locationsByPlace.get(tokenPlace);
-    if (cachedLocation === undefined) locationsByPlace.set(tokenPlace, { text, issuers: [issuer] });
+    const cachedLocation = tokensByLocation.get(tokenLocation);
+    if (cachedLocation === undefined) tokensByLocation.set(tokenLocation, { text, issuers: [issuer] });
     else cachedLocation.issuers.push(issuer);
   };
   const tokenLocations = providers.map((provider) => ({ issuer: provider.issuer, ...locationsOf(provider) }));
@@ -44,10 +44,10 @@ export function tokensAt(providers: readonly JwtProvider[], request: RoutedReque
   for (const { issuer, cookies: names } of tokenLocations) {
     for (const name of names) addToken(`cookie ${name}`, cookies.get(name), issuer);
   }
-  return [...locationsByPlace.values()];
+  return [...tokensByLocation.values()];
 }
 
-function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): Locations {
+function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): TokenLocations {
   if (fromHeaders.length + fromParams.length + fromCookies.length === 0) return defaultLocations;
   return { headers: fromHeaders, params: fromParams, cookies: fromCookies };
 }

@@ -61,10 +61,10 @@ export function tokenError(
   provider: JwtProvider,
   { nowMs, lacksFetchedKeys }: VerifyOptions,
 ): TokenError | undefined {
-  const nowS = nowMs / 1_000;
+  const nowSeconds = nowMs / 1_000;
   const skewS = provider.clockSkewSeconds || defaultClockSkewS;
-  if (typeof claims.nbf === 'number' && claims.nbf > nowS + skewS) return 'not valid yet';
-  if (typeof claims.exp === 'number' && nowS > claims.exp + skewS) return 'expired';
+  if (typeof claims.nbf === 'number' && claims.nbf > nowSeconds + skewS) return 'not valid yet';
+  if (typeof claims.exp === 'number' && nowSeconds > claims.exp + skewS) return 'expired';
   if (!isForAudience(claims.aud, provider.audiences)) return 'for another audience';
   const algorithm = algorithms[String(header.alg)]!;
   const providerKeys = keysOf(provider);
@@ -79,20 +79,22 @@ export function tokenError(
       (alg === undefined || alg === header.alg) &&
       kty === algorithm.kty,
   );
-  const isSigned = keys.some((key) => isSignedBy(publicKeyOf(key), algorithm, signedText, signature));
-  return isSigned ? undefined : 'not signed by a key of the provider';
+  const hasValidSignature = keys.some((key) => isSignedBy(publicKeyOf(key), algorithm, signedText, signature));
+  return hasValidSignature ? undefined : 'not signed by a key of the provider';
 }
 
 function isForAudience(tokenAudience: unknown, allowedAudiences: readonly string[]): boolean {
   if (allowedAudiences.length === 0) return true;
   const audiences = Array.isArray(tokenAudience) ? tokenAudience : tokenAudience === undefined ? [] : [tokenAudience];
   return audiences.some((audience) =>
-    allowedAudiences.some((other) => bareAudience(String(audience)) === bareAudience(other)),
+    allowedAudiences.some(
+      (allowedAudience) => normalizedAudience(String(audience)) === normalizedAudience(allowedAudience),
+    ),
   );
 }
 
 /** Removes scheme and trailing slash, which Envoy ignores in audiences. */
-function bareAudience(audience: string): string {
+function normalizedAudience(audience: string): string {
   return audience.replace(/^https?:\/\//, '').replace(/\/$/, '');
 }
 

@@ -7,7 +7,7 @@ import type {
 import { matchesRoute, type RoutedRequest } from '../route-match.ts';
 import { isPreflight } from './cors.ts';
 import { type FilterResult, UndecidedError } from './filter-result.ts';
-import { tokensAt } from './jwt-locations.ts';
+import { tokensInRequest } from './jwt-locations.ts';
 import {
   type JsonWebToken,
   parseToken,
@@ -73,22 +73,22 @@ class Verifier {
     this.#options = options;
   }
 
-  verify({ requiresType: required }: JwtRequirement): Verification {
-    switch (required.case) {
+  verify({ requiresType: requirementType }: JwtRequirement): Verification {
+    switch (requirementType.case) {
       case 'providerName':
-        return this.#verifyByProvider(this.#providerNamed(required.value));
+        return this.#verifyByProvider(this.#providerNamed(requirementType.value));
       case 'providerAndAudiences': {
-        const { providerName, audiences } = required.value;
+        const { providerName, audiences } = requirementType.value;
         return this.#verifyByProvider({ ...this.#providerNamed(providerName), audiences });
       }
       case 'requiresAny':
-        return this.#verifyAny(required.value.requirements);
+        return this.#verifyAny(requirementType.value.requirements);
       case 'requiresAll':
-        return this.#verifyAll(required.value.requirements);
+        return this.#verifyAll(requirementType.value.requirements);
       case 'allowMissing':
-        return this.#orMissing(Object.values(this.#providers));
+        return this.#verifyUnlessMissing(Object.values(this.#providers));
       case 'allowMissingOrFailed':
-        return { verifiedTokens: this.#orMissing(Object.values(this.#providers)).verifiedTokens };
+        return { verifiedTokens: this.#verifyUnlessMissing(Object.values(this.#providers)).verifiedTokens };
       default:
         return { verifiedTokens: [] };
     }
@@ -101,16 +101,16 @@ class Verifier {
   }
 
   #verifyByProvider(provider: JwtProvider): Verification {
-    const tokens = tokensAt([provider], this.#request);
+    const tokens = tokensInRequest([provider], this.#request);
     if (tokens.length === 0) return { error: 'missing', verifiedTokens: [] };
-    const verified: VerifiedToken[] = [];
+    const verifiedTokens: VerifiedToken[] = [];
     for (const { text, issuers } of tokens) {
       const token = parseToken(text);
       const error = token === undefined ? 'malformed' : this.#errorOf(token, provider, issuers);
       if (error !== undefined) return { error, verifiedTokens: [] };
-      verified.push({ provider, text, claims: token!.claims });
+      verifiedTokens.push({ provider, text, claims: token!.claims });
     }
-    return { verifiedTokens: verified };
+    return { verifiedTokens: verifiedTokens };
   }
 
   #errorOf(token: JsonWebToken, provider: JwtProvider, issuers: readonly string[]): TokenError | undefined {
@@ -121,40 +121,42 @@ class Verifier {
   }
 
   #verifyAll(requirements: readonly JwtRequirement[]): Verification {
-    const verified: VerifiedToken[] = [];
+    const verifiedTokens: VerifiedToken[] = [];
     for (const requirement of requirements) {
       const result = this.verify(requirement);
       if (result.error !== undefined) return result;
-      verified.push(...result.verifiedTokens);
+      verifiedTokens.push(...result.verifiedTokens);
     }
-    return { verifiedTokens: verified };
+    return { verifiedTokens: verifiedTokens };
   }
 
   /** `allow_missing` and `allow_missing_or_failed` are tried last, with only the locations of their own providers. */
   #verifyAny(requirements: readonly JwtRequirement[]): Verification {
-    const tokenRequirements = requirements.filter(({ requiresType }) => !isBypass(requiresType.case));
-    const bypassRequirements = requirements.filter(({ requiresType }) => isBypass(requiresType.case));
+    const tokenRequirements = requirements.filter(({ requiresType }) => !isBypassRequirement(requiresType.case));
+    const bypassRequirements = requirements.filter(({ requiresType }) => isBypassRequirement(requiresType.case));
     let error: TokenError = 'missing';
     for (const requirement of tokenRequirements) {
       const result = this.verify(requirement);
       if (result.error === undefined) return result;
-      if (error === 'missing' || error === 'of an unknown issuer' || !isLessSpecific(result.error))
+      if (error === 'missing' || error === 'of an unknown issuer' || !isLessSpecificError(result.error))
         error = result.error;
     }
     if (bypassRequirements.length === 0) return { error, verifiedTokens: [] };
     const namedProviders = tokenRequirements.flatMap(({ requiresType: type }) =>
       type.case === 'providerName' ? [this.#providerNamed(type.value)] : [],
     );
-    const result = this.#orMissing(namedProviders.length > 0 ? namedProviders : Object.values(this.#providers));
+    const result = this.#verifyUnlessMissing(
+      namedProviders.length > 0 ? namedProviders : Object.values(this.#providers),
+    );
     const toleratesErrors = bypassRequirements.some(({ requiresType }) => requiresType.case === 'allowMissingOrFailed');
     if (result.error === undefined || toleratesErrors) return { verifiedTokens: result.verifiedTokens };
-    return { error: isLessSpecific(result.error) ? error : result.error, verifiedTokens: [] };
+    return { error: isLessSpecificError(result.error) ? error : result.error, verifiedTokens: [] };
   }
 
-  #orMissing(providers: readonly JwtProvider[]): Verification {
-    const verified: VerifiedToken[] = [];
+  #verifyUnlessMissing(providers: readonly JwtProvider[]): Verification {
+    const verifiedTokens: VerifiedToken[] = [];
     let error: TokenError | undefined;
-    for (const { text, issuers } of tokensAt(providers, this.#request)) {
+    for (const { text, issuers } of tokensInRequest(providers, this.#request)) {
       const token = parseToken(text);
       const issuer = String(token?.claims.iss ?? '');
       const provider = Object.values(this.#providers).find(
@@ -162,17 +164,17 @@ class Verifier {
       );
       if (token === undefined) error = 'malformed';
       else error = provider === undefined ? 'of an unknown issuer' : this.#errorOf(token, provider, issuers);
-      if (error === undefined && provider !== undefined) verified.push({ provider, text, claims: token!.claims });
+      if (error === undefined && provider !== undefined) verifiedTokens.push({ provider, text, claims: token!.claims });
     }
-    return { verifiedTokens: verified, ...(error !== undefined && { error }) };
+    return { verifiedTokens: verifiedTokens, ...(error !== undefined && { error }) };
   }
 }
 
-function isBypass(type: JwtRequirement['requiresType']['case']): boolean {
+function isBypassRequirement(type: JwtRequirement['requiresType']['case']): boolean {
   return type === 'allowMissing' || type === 'allowMissingOrFailed';
 }
 
 /** Whether another provider's error has priority over this one. */
-function isLessSpecific(error: TokenError): boolean {
+function isLessSpecificError(error: TokenError): boolean {
   return error === 'missing' || error === 'of an unknown issuer';
 }

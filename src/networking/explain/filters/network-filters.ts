@@ -10,7 +10,7 @@ import { hasMetadata, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
 /** These filters never close a connection. */
-const neutralFilters = new Set([
+const passThroughFilters = new Set([
   'envoy.extensions.filters.network.sni_cluster.v3.SniCluster',
   'envoy.extensions.filters.network.set_filter_state.v3.Config',
   'envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3.FilterConfig',
@@ -38,13 +38,13 @@ function evaluateNetworkFilter(filter: Filter, subject: Subject): FilterResult {
   if (rbac) return evaluateNetworkRbac(rbac, subject);
   const extAuthz = configOf(filter, ExtAuthzSchema);
   if (extAuthz) {
-    const { filterEnabledMetadata: enabled } = extAuthz;
-    if (enabled && !hasMetadata(enabled, subject)) return undefined;
+    const { filterEnabledMetadata: enabledMetadata } = extAuthz;
+    if (enabledMetadata && !hasMetadata(enabledMetadata, subject)) return undefined;
     throw new UndecidedError('an external service decides');
   }
   const { configType } = filter;
   const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
-  if (type !== undefined && neutralFilters.has(type)) return undefined;
+  if (type !== undefined && passThroughFilters.has(type)) return undefined;
   throw new UndecidedError(type === undefined ? 'its code decides' : `${type} decides`);
 }
 

@@ -15,7 +15,7 @@ export function evaluateHttpRbac(
 ): FilterResult {
   if (matcher) throw new UndecidedError('the policies are a matcher tree');
   storeShadowResult(httpRbacName, shadowRules, shadowRulesStatPrefix, subject);
-  const denial = rules && deniedBy(rules, subject);
+  const denial = rules && findDenial(rules, subject);
   if (denial === undefined) return undefined;
   return { outcome: { kind: 'denied', status: 403, details: detailsOf(denial.policy), why: denial.denialReason } };
 }
@@ -26,11 +26,11 @@ export function evaluateNetworkRbac(
 ): FilterResult {
   if (matcher) throw new UndecidedError('the policies are a matcher tree');
   storeShadowResult(networkRbacName, shadowRules, shadowRulesStatPrefix, subject);
-  const denial = rules && deniedBy(rules, subject);
+  const denial = rules && findDenial(rules, subject);
   return denial && { outcome: { kind: 'closed', why: denial.denialReason } };
 }
 
-function deniedBy(
+function findDenial(
   rules: Rules,
   subject: Subject,
 ): { readonly policy: string; readonly denialReason: string } | undefined {

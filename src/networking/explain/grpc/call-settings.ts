@@ -35,7 +35,7 @@ const policyNames: Readonly<Partial<Record<Cluster_LbPolicy, string>>> = {
 };
 
 /** Value for no limit. Without a value, gRPC allows 1,024 concurrent requests. */
-const noLimit = 4_294_967_295;
+const unlimited = 4_294_967_295;
 
 export function clusterSettings(name: string, cluster: Cluster | undefined): readonly string[] {
   if (cluster === undefined) return [];
@@ -52,7 +52,7 @@ export function clusterSettings(name: string, cluster: Cluster | undefined): rea
   const server = identities.length === 0 ? 'any identity of the mesh' : `identity ${identities.join(' or ')}`;
   return [
     `${name}: load balancing by ${policyNames[lbPolicy] ?? 'another policy'}`,
-    ...(limit !== undefined && limit !== noLimit ? [`${name}: at most ${limit} concurrent calls`] : []),
+    ...(limit !== undefined && limit !== unlimited ? [`${name}: at most ${limit} concurrent calls`] : []),
     tls
       ? `${name}: mutual TLS with a server of ${server}; a program without xDS credentials sends plaintext`
       : `${name}: plaintext`,

@@ -19,7 +19,7 @@ import { evaluateFault } from '../filters/fault.ts';
 import { evaluateHttpFilters } from '../filters/http-filters.ts';
 import { perRouteConfig } from '../filters/per-route.ts';
 import type { RequestSubject } from '../filters/subject.ts';
-import { asGrpcResponse } from '../grpc-response.ts';
+import { toGrpcResponse } from '../grpc-response.ts';
 import { type OutcomeShare, outcomeOfRoute, type RequestOutcome, type Target } from '../outcome.ts';
 import type { Question } from '../question.ts';
 import { type RoutedRequest, routeOf, virtualHostOf } from '../route-match.ts';
@@ -52,17 +52,22 @@ function explainClient(configuration: GrpcConfiguration, question: GrpcQuestion)
   };
   const { routeConfigName: routeConfiguration } = manager.routeSpecifier.value;
   const routes = configuration.routes(routeConfiguration);
-  const all = [...limitations, ...routes.limitations];
+  const allLimitations = [...limitations, ...routes.limitations];
   if (routes.message === undefined) {
     const failureReason = `the control plane has no route configuration ${routeConfiguration}; ${resourceWaitText}`;
-    return { ...baseExplanation, limitations: all, routeConfiguration, outcome: failure('no route', failureReason) };
+    return {
+      ...baseExplanation,
+      limitations: allLimitations,
+      routeConfiguration,
+      outcome: failure('no route', failureReason),
+    };
   }
   const virtualHost = virtualHostOf(routes.message, authority);
   const request = requestOf(question, authority);
   const route = virtualHost && routeOf(virtualHost, request);
   const routedExplanation = {
     ...baseExplanation,
-    limitations: all,
+    limitations: allLimitations,
     routeConfiguration,
     ...(virtualHost && { virtualHost }),
   };
@@ -78,7 +83,7 @@ function explainClient(configuration: GrpcConfiguration, question: GrpcQuestion)
       virtualHost === undefined ? `no virtual host has the domain ${authority}` : 'no route matches the call';
     return { ...routedExplanation, outcome: failure('no route', failureReason) };
   }
-  return { ...routedExplanation, route, ...explainRoute(route, request, configuration, all) };
+  return { ...routedExplanation, route, ...explainRoute(route, request, configuration, allLimitations) };
 }
 
 type RouteResult = Pick<GrpcExplanation, 'targets' | 'settings' | 'limitations' | 'outcome'>;
@@ -100,16 +105,19 @@ function explainRoute(
       cluster && (cluster.loadAssignment ?? configuration.endpoints(cluster.edsClusterConfig?.serviceName || name));
     return { name, weight, ...(cluster && { cluster }), ...(endpoints && { assignment: endpoints }) };
   });
-  const abortedShares = abortedBy(
+  const abortedShares = faultAbortsOf(
     route,
     request,
     clusters.map(({ name }) => name),
   );
-  const sum = clusters.reduce((total, { weight }) => total + weight, 0);
+  const totalWeight = clusters.reduce((total, { weight }) => total + weight, 0);
   const remainingShare = 1 - abortedShares.reduce((total, { share }) => total + share, 0);
   const targetShares = targets.map(({ name, weight, cluster, assignment }, index) => {
     const reasons = configuredClusters[index]!.limitations.map(limitationText).join('; ');
-    return { share: (remainingShare * weight) / sum, outcome: clusterResult(name, cluster, assignment, reasons) };
+    return {
+      share: (remainingShare * weight) / totalWeight,
+      outcome: clusterResult(name, cluster, assignment, reasons),
+    };
   });
   return {
     targets,
@@ -119,10 +127,10 @@ function explainRoute(
   };
 }
 
-function abortedBy(route: Route, request: RoutedRequest, clusters: readonly string[]): readonly OutcomeShare[] {
+function faultAbortsOf(route: Route, request: RoutedRequest, clusters: readonly string[]): readonly OutcomeShare[] {
   const fault = perRouteConfig(faultFilter, HTTPFaultSchema, { configs: [route.typedPerFilterConfig], clusters });
   const result = fault && evaluateFault(fault, subjectOf(request), clusters);
-  return result ? [{ share: result.share ?? 1, outcome: asCallFailure(result.outcome) }] : [];
+  return result ? [{ share: result.share ?? 1, outcome: toCallFailure(result.outcome) }] : [];
 }
 
 const usableHealth: ReadonlySet<HealthStatus> = new Set([HealthStatus.UNKNOWN, HealthStatus.HEALTHY]);
@@ -170,14 +178,14 @@ function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion)
     const client = isSecure ? 'sends plaintext or no certificate' : 'uses TLS';
     return { ...baseExplanation, outcome: { kind: 'closed', why: `${settings.join()}, and the client ${client}` } };
   }
-  const [address = '', port = ''] = splitLast(target);
+  const [address = '', port = ''] = splitAtLastColon(target);
   const inboundQuestion: Question = {
     direction: 'inbound',
     destination: { address, port: Number(port) },
     ...(question.source !== undefined && { source: { address: question.source, port: 0 } }),
   };
   const request = requestOf(question, question.authority ?? target);
-  const shares = evaluateHttpFilters(manager.httpFilters, {
+  const outcomeShares = evaluateHttpFilters(manager.httpFilters, {
     subject: { ...subjectOf(request, inboundQuestion), ...(principal !== undefined && { tls: { principal } }) },
     routeConfigs: () => ({ configs: [], clusters: [] }),
     clearRoute: () => {},
@@ -185,11 +193,11 @@ function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion)
     nowMs: 0,
     lacksFetchedKeys: false,
   });
-  const endedShare = shares.reduce((sum, { share }) => sum + share, 0);
-  const outcomes = shares.map(({ share, outcome }) => ({ share, outcome: asCallFailure(outcome) }));
+  const completedShare = outcomeShares.reduce((sum, { share }) => sum + share, 0);
+  const outcomes = outcomeShares.map(({ share, outcome }) => ({ share, outcome: toCallFailure(outcome) }));
   return {
     ...baseExplanation,
-    outcome: dividedOutcome([...outcomes, { share: Math.max(0, 1 - endedShare), outcome: { kind: 'accepted' } }]),
+    outcome: dividedOutcome([...outcomes, { share: Math.max(0, 1 - completedShare), outcome: { kind: 'accepted' } }]),
   };
 }
 
@@ -213,8 +221,8 @@ function subjectOf(
   request: RoutedRequest,
   question: Question = { direction: 'outbound', destination: { port: 0 } },
 ): RequestSubject {
-  const inspected = { transport: 'raw_buffer', serverName: '', applicationProtocols: [] } as const;
-  return { question, inspected, request, metadata: {} };
+  const inspectedConnection = { transport: 'raw_buffer', serverName: '', applicationProtocols: [] } as const;
+  return { question, inspected: inspectedConnection, request, metadata: {} };
 }
 
 function failure(
@@ -224,16 +232,16 @@ function failure(
   return { kind, grpcStatus: unavailableStatus, why: failureReason };
 }
 
-function asCallFailure(requestOutcome: RequestOutcome): RequestOutcome {
+function toCallFailure(requestOutcome: RequestOutcome): RequestOutcome {
   if (requestOutcome.kind === 'denied')
     return { kind: 'denied', grpcStatus: permissionDeniedStatus, why: requestOutcome.why };
-  const response = asGrpcResponse(requestOutcome);
+  const response = toGrpcResponse(requestOutcome);
   if (response.kind !== 'aborted') return response;
   const { grpcStatus, why } = response;
   return { kind: 'aborted', ...(grpcStatus !== undefined && { grpcStatus }), why };
 }
 
-function splitLast(target: string): readonly string[] {
+function splitAtLastColon(target: string): readonly string[] {
   const separatorIndex = target.lastIndexOf(':');
   return [target.slice(0, separatorIndex).replace(/^\[|\]$/g, ''), target.slice(separatorIndex + 1)];
 }

@@ -16,7 +16,7 @@ import { misdirectedHost } from '../../routes/translate/misdirected-host.ts';
 import { routeConfiguration } from '../../routes/translate/route-configuration.ts';
 import { udpListenerName } from '../../traffic/resource-names.ts';
 import { chainMatch } from '../filter-chain.ts';
-import { TakenMatches } from '../free-match.ts';
+import { UsedMatches } from '../free-match.ts';
 import { buildListener } from '../listener.ts';
 import { requestFilters } from '../network-filters/index.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
@@ -24,9 +24,11 @@ import { quicTls } from '../tls-context.ts';
 
 export function quicListeners(gatewayPort: GatewayPort, proxy: ProxyContext): EnvoyResource[] {
   const { shape, push } = proxy;
-  const offers = new Map(gatewayPort.servers.map((server) => [server, http3Offer(server, shape, push)?.ports ?? []]));
-  return [...new Set([...offers.values()].flat())].map((port) =>
-    quicListener(port, gatewayPort, (server) => offers.get(server)!.includes(port), proxy),
+  const portsByServer = new Map(
+    gatewayPort.servers.map((server) => [server, http3Offer(server, shape, push)?.ports ?? []]),
+  );
+  return [...new Set([...portsByServer.values()].flat())].map((port) =>
+    quicListener(port, gatewayPort, (server) => portsByServer.get(server)!.includes(port), proxy),
   );
 }
 
@@ -65,19 +67,19 @@ function chainsOf(
   connection: ConnectionContext,
 ): FilterChain[] {
   const serverWithCertificate = servers.find(speaksHttp3)!;
-  const takenMatches = new TakenMatches();
+  const takenMatches = new UsedMatches();
   return servers.flatMap((server) => {
     const hosts = server.hosts.map(dnsName);
     return takenMatches.reserve({ serverNames: hosts.includes('*') ? [] : hosts }).map((freeMatch) => {
       const filterChainMatch = chainMatch(freeMatch);
-      const isServed = speaksHttp3(server);
-      const routes = isServed
+      const supportsHttp3 = speaksHttp3(server);
+      const routes = supportsHttp3
         ? server.routeName!
         : routeConfiguration('misdirected', [misdirectedHost('misdirected', ['*'])]);
       const chain = create(FilterChainSchema, {
         ...(filterChainMatch && { filterChainMatch }),
-        filters: requestFilters(connection, { routes, grpcWeb: isServed, http3: true }),
-        transportSocket: quicTls((isServed ? server : serverWithCertificate).server.tls!, connection),
+        filters: requestFilters(connection, { routes, grpcWeb: supportsHttp3, http3: true }),
+        transportSocket: quicTls((supportsHttp3 ? server : serverWithCertificate).server.tls!, connection),
       });
       return withOrigins(chain, [gatewayOrigin(server)]);
     });

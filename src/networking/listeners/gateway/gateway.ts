@@ -20,10 +20,10 @@ import { policiesOutbound, policyKeys } from '../../inputs/policies.ts';
 import { isUnixSocket, wildcardAddress } from '../../messages/address.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
 import { type EnvoyResource, namedResource } from '../../messages/resource.ts';
-import { type ProxyReach, reachOf } from '../../traffic/reach.ts';
+import { type ProxyReach, proxyReachOf } from '../../traffic/reach.ts';
 import { listenerName, sniName } from '../../traffic/resource-names.ts';
 import { type ChainMatch, chainMatch, routeFilters } from '../filter-chain.ts';
-import { TakenMatches } from '../free-match.ts';
+import { UsedMatches } from '../free-match.ts';
 import { acceptsHttp10 } from '../http10.ts';
 import { tlsInspector } from '../inspection.ts';
 import { buildListener, dualStackAddresses } from '../listener.ts';
@@ -51,7 +51,7 @@ interface PlannedChain {
 /** A port without filter chains gets no listener (TLS passthrough without routes). */
 export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, EnvoyResource[]> {
   const { shape, push, policies } = proxy;
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   const listeners: EnvoyResource[] = [];
   for (const gatewayPort of mergeGateways(shape, push).ports) {
     const { port } = gatewayPort;
@@ -82,14 +82,14 @@ export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Env
   return listeners;
 }
 
-const chainsAtATime = 64;
+const chainsPerStep = 64;
 
 function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Generator<undefined, FilterChain[]> {
   if (kind === 'http') {
     const filters = routedChain(servers[0]!, context);
     return [withOrigins(create(FilterChainSchema, { filters }), servers.map(gatewayOrigin))];
   }
-  const takenMatches = new TakenMatches();
+  const takenMatches = new UsedMatches();
   const plannedChains: PlannedChain[] = [];
   for (const server of servers) {
     for (const chain of serverChains(server, context)) plannedChains.push(chain);
@@ -102,7 +102,7 @@ function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Genera
       const chain = create(FilterChainSchema, { ...(filterChainMatch && { filterChainMatch }), filters, ...tls });
       chains.push(withOrigins(chain, origins));
     }
-    if (index % chainsAtATime === chainsAtATime - 1) yield undefined;
+    if (index % chainsPerStep === chainsPerStep - 1) yield undefined;
   }
   return chains;
 }
@@ -134,11 +134,11 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
       ...routeChain(route, server, context),
       match: { ...route, ...serverMatch },
     }));
-    const decrypted = tlsParts(server, [], context);
-    return [...chainsByName, ...chainsByAddress].map((chain) => ({ ...chain, tls: decrypted }));
+    const terminatedParts = tlsParts(server, [], context);
+    return [...chainsByName, ...chainsByAddress].map((chain) => ({ ...chain, tls: terminatedParts }));
   }
-  const isPlain = tls === undefined && port.protocol !== 'TLS' && port.protocol !== 'HTTPS';
-  const routes = isPlain ? tcpRoutes(virtualServices, l4) : tlsRoutes(virtualServices, hosts, l4);
+  const isPlaintext = tls === undefined && port.protocol !== 'TLS' && port.protocol !== 'HTTPS';
+  const routes = isPlaintext ? tcpRoutes(virtualServices, l4) : tlsRoutes(virtualServices, hosts, l4);
   return routes.map((route) => routeChain(route, server, context));
 }
 
@@ -200,7 +200,7 @@ function autoPassthrough(server: GatewayServer, { connection, reach }: PortConte
 }
 
 const passedThroughByHost = memoizeByObject(
-  (services: readonly Service[]) => new HostIndex(services.filter(isPassedThrough), ({ hostname }) => [hostname]),
+  (services: readonly Service[]) => new HostIndex(services.filter(isMeshExternalHost), ({ hostname }) => [hostname]),
 );
 
 function servicesWithin(hosts: readonly string[], services: readonly Service[]): readonly Service[] {
@@ -213,14 +213,14 @@ function servicesWithin(hosts: readonly string[], services: readonly Service[]):
 }
 
 /** An SNI name ends with the service name, and Envoy supports wildcards only at the start of server names. */
-function isPassedThrough({ meshExternal, hostname }: Service): boolean {
+function isMeshExternalHost({ meshExternal, hostname }: Service): boolean {
   return !meshExternal && !hostname.startsWith('*');
 }
 
 function boundVirtualServices(server: GatewayServer, { connection, dependsOn }: PortContext): ResolvedVirtualService[] {
   const { push, shape } = connection;
   const boundServices = push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace);
-  const takenServices = servedVirtualServices(server, boundServices).map(({ virtualService }) => virtualService);
-  dependsOn.push(...takenServices.flatMap(({ origins }) => origins));
-  return takenServices;
+  const servedServices = servedVirtualServices(server, boundServices).map(({ virtualService }) => virtualService);
+  dependsOn.push(...servedServices.flatMap(({ origins }) => origins));
+  return servedServices;
 }

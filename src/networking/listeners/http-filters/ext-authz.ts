@@ -2,7 +2,7 @@ import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.t
 import { ExtAuthzSchema } from '../../../gen/envoy/extensions/filters/http/ext_authz/v3/ext_authz_pb.ts';
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { StatusCode } from '../../../gen/envoy/type/v3/http_status_pb.ts';
-import type { ShownBody } from '../../../model/mesh/ext-authz-provider.ts';
+import type { RequestBodySettings } from '../../../model/mesh/ext-authz-provider.ts';
 import { type CustomCheck, customChecks } from '../../authorization/custom.ts';
 import { authorizationServiceFields } from '../../authorization/ext-authz-service.ts';
 import { type TypedExtension, typedExtension } from '../../messages/any.ts';
@@ -45,7 +45,7 @@ function isStatus(code: number | undefined): code is StatusCode {
   return statuses.has(code);
 }
 
-function bufferSettings({ maxRequestBytes, allowPartialMessage, packAsBytes }: ShownBody) {
+function bufferSettings({ maxRequestBytes, allowPartialMessage, packAsBytes }: RequestBodySettings) {
   return {
     maxRequestBytes,
     allowPartialMessage: allowPartialMessage ?? false,

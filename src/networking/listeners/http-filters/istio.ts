@@ -4,7 +4,7 @@ import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
-function ifIstioExtensions(contributor: HttpFilterContributor): HttpFilterContributor {
+function onlyWithIstioExtensions(contributor: HttpFilterContributor): HttpFilterContributor {
   return (context, options) =>
     hasIstioExtensions(context.shape, context.push.mesh) ? contributor(context, options) : [];
 }
@@ -21,7 +21,7 @@ const serverMetadata = istioExtension('istio.metadata_exchange', 'io.istio.http.
   upstream_propagation: [{ istio_headers: {} }],
 });
 
-export const metadataExchange = ifIstioExtensions(({ direction }) => [
+export const metadataExchange = onlyWithIstioExtensions(({ direction }) => [
   direction === 'inbound' ? clientMetadata : serverMetadata,
 ]);
 
@@ -34,8 +34,8 @@ const alpnFilter = istioExtension('istio.alpn', 'istio.envoy.config.filter.http.
   ],
 });
 
-export const alpn = ifIstioExtensions(({ direction }) => (direction === 'inbound' ? [] : [alpnFilter]));
+export const alpn = onlyWithIstioExtensions(({ direction }) => (direction === 'inbound' ? [] : [alpnFilter]));
 
-export const stats = ifIstioExtensions((context) =>
+export const stats = onlyWithIstioExtensions((context) =>
   telemetryOf(context, sideOf(context.direction)).metrics ? [istioStats[context.direction]] : [],
 );

@@ -55,12 +55,12 @@ const claimFilter = typedExtension(peerClaimFilter, HeaderMutationSchema, {
 });
 
 export const peerClaim: HttpFilterContributor = (context) => {
-  const { STANDARD_METRICS: form } = context.shape.metadata;
-  if (form === undefined) return [];
-  const isReported = telemetryOf(context, sideOf(context.direction)).standardMetrics !== undefined;
+  const { STANDARD_METRICS: metricsMode } = context.shape.metadata;
+  if (metricsMode === undefined) return [];
+  const reportsMetrics = telemetryOf(context, sideOf(context.direction)).standardMetrics !== undefined;
   // Without an agent, the header is neither sent nor read, but it must not reach the application.
-  if (form === 'stats') return context.direction === 'inbound' && isReported ? [removeFilter] : [];
+  if (metricsMode === 'stats') return context.direction === 'inbound' && reportsMetrics ? [removeFilter] : [];
   // A server always removes the header, because clients do not know whether it is used.
   if (context.direction === 'inbound') return [storeFilter, removeFilter];
-  return isReported ? [claimFilter] : [];
+  return reportsMetrics ? [claimFilter] : [];
 };

@@ -28,22 +28,22 @@ export interface InboundPort {
 export function inboundPort(
   target: InboundTarget,
   proxy: ProxyContext,
-  portPlace: { readonly redirected: boolean },
+  options: { readonly redirected: boolean },
 ): InboundPort {
   const { shape } = proxy;
   const name = listenerName(target.bind, target.port);
   const context: ConnectionContext = { ...proxy, direction: 'inbound', listener: name, port: target.port };
   const origins = [...inboundOrigins(target, shape, proxy.push), ...peerOrigins(proxy.policies, target.port)];
   const filters = {
-    requests: lazily(() => requestsOf(target, context)),
-    bytes: lazily(() => bytesOf(target, context)),
+    requests: memoizeLazily(() => requestsOf(target, context)),
+    bytes: memoizeLazily(() => bytesOf(target, context)),
   };
   const rows = rowsOf(target, acceptsHttp10(proxy));
   const chains = rows.map((row) =>
     withOrigins(
       create(FilterChainSchema, {
         name,
-        filterChainMatch: chainMatchOf(row, portPlace.redirected ? target.port : undefined),
+        filterChainMatch: chainMatchOf(row, options.redirected ? target.port : undefined),
         ...filtersOfRow(row, filters, terminatedTlsSocket(row, proxy, target)),
       }),
       origins,
@@ -114,7 +114,7 @@ function bytesOf(target: InboundTarget, context: ConnectionContext): Filter[] {
 }
 
 /** Computes once: the chains of a port differ only in their matches, so they share the filters. */
-export function lazily<T>(compute: () => T): () => T {
+export function memoizeLazily<T>(compute: () => T): () => T {
   let cachedResult: T | undefined;
   return () => {
     cachedResult ??= compute();

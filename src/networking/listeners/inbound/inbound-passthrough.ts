@@ -17,7 +17,7 @@ import {
   detectionOf,
   filtersOfRow,
   type InboundPort,
-  lazily,
+  memoizeLazily,
   terminatedTlsSocket,
 } from './inbound-chains.ts';
 import { inboundRows } from './inbound-table.ts';
@@ -39,8 +39,8 @@ function passthroughPort(proxy: ProxyContext, mode: PeerMode, port: number): Inb
   const names = { requests: 'virtualInbound-catchall-http', bytes: virtualInboundListener };
   const context = (listener: string): ConnectionContext => ({ ...proxy, direction: 'inbound', listener, port });
   const filters = {
-    requests: lazily(() => requestFilters(context(names.requests), { routes: passthroughRoutes(), http10 })),
-    bytes: lazily(() =>
+    requests: memoizeLazily(() => requestFilters(context(names.requests), { routes: passthroughRoutes(), http10 })),
+    bytes: memoizeLazily(() =>
       tcpFilters(context(names.bytes), { destinations: [{ cluster: inboundPassthroughCluster, weight: 0 }] }),
     ),
   };

@@ -57,10 +57,10 @@ export function inboundRows(mode: PeerMode, traffic: PortTraffic, http10: boolea
 
 const applicationTlsRow: InboundRow = { transport: 'tls', alpn: [], content: 'bytes', terminatedTls: 'application' };
 
-function mutualTlsRow(alpn: readonly string[], carries: InboundRow['content']): InboundRow {
-  return { transport: 'tls', alpn, content: carries, terminatedTls: 'mesh' };
+function mutualTlsRow(alpn: readonly string[], content: InboundRow['content']): InboundRow {
+  return { transport: 'tls', alpn, content: content, terminatedTls: 'mesh' };
 }
 
-function plaintextRow(alpn: readonly string[], carries: InboundRow['content']): InboundRow {
-  return { transport: rawBuffer, alpn, content: carries, terminatedTls: 'application' };
+function plaintextRow(alpn: readonly string[], content: InboundRow['content']): InboundRow {
+  return { transport: rawBuffer, alpn, content: content, terminatedTls: 'application' };
 }

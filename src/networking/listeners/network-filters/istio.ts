@@ -4,13 +4,13 @@ import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
 
-function forTcpOnly(contributor: NetworkFilterContributor): NetworkFilterContributor {
+function onlyForTcp(contributor: NetworkFilterContributor): NetworkFilterContributor {
   return (context, use) =>
     use.kind === 'tcp' && hasIstioExtensions(context.shape, context.push.mesh) ? contributor(context, use) : [];
 }
 
-export const metadataExchange = forTcpOnly(() => [peerExchange()]);
+export const metadataExchange = onlyForTcp(() => [peerExchange()]);
 
-export const stats = forTcpOnly((context) =>
+export const stats = onlyForTcp((context) =>
   telemetryOf(context, sideOf(context.direction)).metrics ? [istioStats[context.direction]] : [],
 );

@@ -34,14 +34,14 @@ const builtInProvider = 'envoy';
 export function accessLogs(context: ConnectionContext, loggedBy: LoggedBy): AccessLog[] {
   const { push } = context;
   const { logs, settings } = telemetryOf(context, sideOf(context.direction));
-  const forMetrics = metricsLogs(context, loggedBy).map((logger) => create(AccessLogSchema, logger));
+  const metricsAccessLogs = metricsLogs(context, loggedBy).map((logger) => create(AccessLogSchema, logger));
   const reportsOften = loggedBy === 'connections' && countsOpenConnections(context);
   const applicableLogs = logs.flatMap((log) =>
     loggersOf(log, push.mesh, loggedBy, settings.accessLogService !== '').map((logger) =>
       create(AccessLogSchema, { ...logger, ...withFilter(log, loggedBy, reportsOften) }),
     ),
   );
-  return [...applicableLogs, ...forMetrics];
+  return [...applicableLogs, ...metricsAccessLogs];
 }
 
 /** Reports open connections to the agent, which counts their bytes. Other logs have only one entry, at the end of a connection. */
@@ -105,10 +105,10 @@ function formatOfFile(
 function withFilter(
   { filter: expression }: ConnectionLog,
   loggedBy: LoggedBy,
-  onlyEnds: boolean,
+  logsOnlyConnectionEnds: boolean,
 ): { filter?: FilterInit } {
   const filters = [
-    ...(onlyEnds ? [connectionEndFilter] : []),
+    ...(logsOnlyConnectionEnds ? [connectionEndFilter] : []),
     ...(loggedBy === 'listener' ? [noRouteFilter] : []),
     ...(expression === undefined ? [] : [celFilter(expression)]),
   ];

@@ -40,15 +40,15 @@ export function metricsLogs(context: ConnectionContext, loggedBy: LoggedBy): Typ
     (id) => standardMetrics[id].protocol === protocol,
   );
   if (ids.every((id) => reportedMetrics.rules[id]?.disabled === true)) return [];
-  const { STANDARD_METRICS: form } = context.shape.metadata;
+  const { STANDARD_METRICS: metricsMode } = context.shape.metadata;
   const side = context.direction === 'inbound' ? 'inbound' : 'outbound';
-  const workloadLabels = form === 'stats' ? workloadLabelsOf(context.shape) : undefined;
-  const key = JSON.stringify([protocol, form, side, reportedMetrics, workloadLabels]);
+  const workloadLabels = metricsMode === 'stats' ? workloadLabelsOf(context.shape) : undefined;
+  const key = JSON.stringify([protocol, metricsMode, side, reportedMetrics, workloadLabels]);
   let cachedLog = cachedLogs.get(key);
   if (cachedLog === undefined) {
     cachedLog = workloadLabels
       ? statsLog(protocol, side, reportedMetrics, workloadLabels)
-      : metricsLog(protocol, side, reportedMetrics, form === 'expressions');
+      : metricsLog(protocol, side, reportedMetrics, metricsMode === 'expressions');
     setBounded(cachedLogs, key, cachedLog, maxCachedLogs);
   }
   return [cachedLog];

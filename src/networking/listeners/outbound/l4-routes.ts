@@ -7,7 +7,7 @@ import type {
 } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
-import { isSelected } from '../../../model/services/label-match.ts';
+import { matchesSelector } from '../../../model/services/label-match.ts';
 import { resolveDestination } from '../../traffic/destination.ts';
 import type { ProxyReach } from '../../traffic/reach.ts';
 import type { WeightedCluster } from '../network-filters/contributor.ts';
@@ -64,13 +64,13 @@ export function tcpRoutes(virtualServices: readonly ResolvedVirtualService[], co
   );
 }
 
-interface RoutePlace {
+interface RouteLocation {
   readonly virtualService: ResolvedVirtualService;
   readonly field: 'tls' | 'tcp';
   readonly index: number;
 }
 
-function originOf({ virtualService: { config, origins }, field, index }: RoutePlace): Origin {
+function originOf({ virtualService: { config, origins }, field, index }: RouteLocation): Origin {
   return config.partOrigins?.[`${field}[${index}]`]?.[0] ?? { key: origins[0]!, path: ['spec', field, index] };
 }
 
@@ -78,7 +78,7 @@ function toRoute(
   match: L4MatchAttributes,
   serverNames: readonly string[],
   route: readonly RouteDestination[],
-  routePlace: RoutePlace,
+  routeLocation: RouteLocation,
   { port, reach }: L4Context,
 ): L4Route[] {
   const weightedRoutes = route.length === 1 ? route : route.filter(({ weight }) => weight !== undefined && weight > 0);
@@ -93,8 +93,8 @@ function toRoute(
         weight: weight ?? 0,
       })),
       firstDestination: weightedRoutes[0]!.destination,
-      dependsOn: routePlace.virtualService.origins,
-      origin: originOf(routePlace),
+      dependsOn: routeLocation.virtualService.origins,
+      origin: originOf(routeLocation),
     },
   ];
 }
@@ -103,7 +103,7 @@ function matches(match: L4MatchAttributes, { shape, gateways, port }: L4Context)
   return (
     !match.never &&
     (match.port === undefined || match.port === port) &&
-    isSelected(match.sourceLabels ?? {}, shape.labels) &&
+    matchesSelector(match.sourceLabels ?? {}, shape.labels) &&
     (match.sourceNamespace === undefined || match.sourceNamespace === shape.configNamespace) &&
     (!match.gateways?.length || match.gateways.some((gateway) => gateways.has(gateway)))
   );

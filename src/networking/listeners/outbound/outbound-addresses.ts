@@ -32,10 +32,12 @@ export function addressesOf(
   if (isBound) {
     // Virtual addresses do not belong to an interface. Only loopback addresses can still be bound, but not in the IPv4-mapped IPv6 form, because
     // Envoy's sockets have one family.
-    const bindable = isHttp(protocol)
+    const bindableAddresses = isHttp(protocol)
       ? []
       : serviceAddresses.filter((address) => isLoopback(address) && !isMapped(address));
-    return bindable.length > 0 ? bindable.map(serviceAddressAt) : [serviceAddressAt(loopbackAddress(shape.ipFamily))];
+    return bindableAddresses.length > 0
+      ? bindableAddresses.map(serviceAddressAt)
+      : [serviceAddressAt(loopbackAddress(shape.ipFamily))];
   }
   if (isHttp(protocol)) return [wildcard];
   if (serviceAddresses.length === 0)

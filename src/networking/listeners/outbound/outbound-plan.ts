@@ -4,7 +4,7 @@
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
 import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
 import type { ChainMatch, TcpChainRoute } from '../filter-chain.ts';
-import { TakenMatches } from '../free-match.ts';
+import { UsedMatches } from '../free-match.ts';
 
 export interface TcpChainPlan extends TcpChainRoute {
   readonly match: ChainMatch;
@@ -20,13 +20,13 @@ export interface ListenerPlan {
   readonly isExclusive: boolean;
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
   readonly tcp: TcpChainPlan[];
-  readonly takenMatches: TakenMatches;
+  readonly takenMatches: UsedMatches;
   readonly protocols: Set<ApplicationProtocol>;
   readonly dependsOn: ConfigKey[];
   readonly httpOrigins: Origin[];
 }
 
-export type ListenerPlace = Pick<ListenerPlan, 'bind' | 'port' | 'bindToPort' | 'isExclusive'>;
+export type ListenerBinding = Pick<ListenerPlan, 'bind' | 'port' | 'bindToPort' | 'isExclusive'>;
 
 export class OutboundPlan {
   readonly #listeners = new Map<string, ListenerPlan>();
@@ -36,12 +36,12 @@ export class OutboundPlan {
   }
 
   addHttp(
-    listenerPlace: ListenerPlace,
+    listenerBinding: ListenerBinding,
     http: NonNullable<ListenerPlan['http']>,
     dependsOn: readonly ConfigKey[],
     origins: readonly Origin[] = [],
   ): void {
-    const plan = this.#planAt(listenerPlace);
+    const plan = this.#listenerPlanAt(listenerBinding);
     if (plan === undefined || [...plan.protocols].some((protocol) => serverFirst.has(protocol))) return;
     plan.http ??= { ...http };
     plan.http.grpcWeb ||= http.grpcWeb;
@@ -54,8 +54,8 @@ export class OutboundPlan {
    * Adds chains after those of older services, which have priority. A server-first protocol must be alone on its address, because inspecting the
    * client's bytes would delay it.
    */
-  addTcp(listenerPlace: ListenerPlace, chains: readonly TcpChainPlan[], dependsOn: readonly ConfigKey[]): void {
-    const plan = this.#planAt(listenerPlace);
+  addTcp(listenerBinding: ListenerBinding, chains: readonly TcpChainPlan[], dependsOn: readonly ConfigKey[]): void {
+    const plan = this.#listenerPlanAt(listenerBinding);
     if (plan === undefined) return;
     for (const chain of chains) {
       if (isServerFirstConflict(plan, chain.protocol)) continue;
@@ -67,15 +67,15 @@ export class OutboundPlan {
     plan.dependsOn.push(...dependsOn);
   }
 
-  #planAt(listenerPlace: ListenerPlace): ListenerPlan | undefined {
-    const key = `${listenerPlace.bind}~${listenerPlace.port}`;
+  #listenerPlanAt(listenerBinding: ListenerBinding): ListenerPlan | undefined {
+    const key = `${listenerBinding.bind}~${listenerBinding.port}`;
     const existingPlan = this.#listeners.get(key);
-    if (existingPlan?.isExclusive && !listenerPlace.isExclusive) return undefined;
+    if (existingPlan?.isExclusive && !listenerBinding.isExclusive) return undefined;
     if (existingPlan !== undefined) return existingPlan;
     const plan: ListenerPlan = {
-      ...listenerPlace,
+      ...listenerBinding,
       tcp: [],
-      takenMatches: new TakenMatches(),
+      takenMatches: new UsedMatches(),
       protocols: new Set(),
       dependsOn: [],
       httpOrigins: [],
@@ -89,8 +89,8 @@ const serverFirst: ReadonlySet<ApplicationProtocol> = new Set(['Mongo', 'MySQL']
 
 function isServerFirstConflict(plan: ListenerPlan, protocol: ApplicationProtocol): boolean {
   if (plan.http !== undefined && serverFirst.has(protocol)) return true;
-  for (const other of plan.protocols) {
-    if (other !== protocol && (serverFirst.has(other) || serverFirst.has(protocol))) return true;
+  for (const otherProtocol of plan.protocols) {
+    if (otherProtocol !== protocol && (serverFirst.has(otherProtocol) || serverFirst.has(protocol))) return true;
   }
   return false;
 }

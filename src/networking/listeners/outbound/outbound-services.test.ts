@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
 import type { Config } from '../../../model/config/config.ts';
 import type { Service } from '../../../model/services/service.ts';
-import { planOutbound } from './outbound-services.ts';
+import { buildOutboundPlan } from './outbound-services.ts';
 
 const services = 300;
 
@@ -25,7 +25,7 @@ function entry(index: number, port: number, protocol: string): Config {
 
 function planIn(world: GivenWorld, namespace: string) {
   const node = world.connect(`10.9.0.${namespace.length}`, { namespace });
-  return planOutbound(node.shape, world.state.context!).listeners;
+  return buildOutboundPlan(node.shape, world.state.context!).listeners;
 }
 
 /** Counts accesses to the ports of services. */

@@ -12,7 +12,7 @@ import { runToEnd } from '../../../runtime/turns.ts';
 import { serviceOrigin, sidecarOrigin } from '../../inputs/message-origin.ts';
 import { isUnixSocket, loopbackAddress, unixSocketPath, wildcardAddress } from '../../messages/address.ts';
 import { aliasesOf, resolveAlias } from '../../traffic/alias.ts';
-import { reachOf } from '../../traffic/reach.ts';
+import { proxyReachOf } from '../../traffic/reach.ts';
 import { isPrivilegedPort, isReservedPort } from '../../traffic/reserved-ports.ts';
 import { outboundClusterName, sniffedRouteName } from '../../traffic/resource-names.ts';
 import {
@@ -40,12 +40,12 @@ interface OutboundInput {
   readonly l4VirtualServices: readonly ResolvedVirtualService[];
 }
 
-export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan {
-  return runToEnd(planningOutbound(shape, push));
+export function buildOutboundPlan(shape: ProxyShape, push: PushContext): OutboundPlan {
+  return runToEnd(buildOutboundPlanInSteps(shape, push));
 }
 
-/** Like {@link planOutbound}, but yields regularly. */
-export function* planningOutbound(shape: ProxyShape, push: PushContext): Generator<undefined, OutboundPlan> {
+/** Like {@link buildOutboundPlan}, but yields regularly. */
+export function* buildOutboundPlanInSteps(shape: ProxyShape, push: PushContext): Generator<undefined, OutboundPlan> {
   const scope = push.sidecarScopeFor(shape);
   const plan = new OutboundPlan();
   const ownPorts = new Set([
@@ -74,24 +74,24 @@ export function* planningOutbound(shape: ProxyShape, push: PushContext): Generat
   return plan;
 }
 
-const placesAtATime = 32;
+const placesPerStep = 32;
 
 function* addCatchAll(input: OutboundInput): Generator<undefined, void> {
   const { plan, push, isBound, egress, family } = input;
-  const isCaptured = !isBound && egress.bind === undefined;
-  for (const [index, servicePlace] of placesOf(egress.services).entries()) {
-    if (index % placesAtATime === placesAtATime - 1) yield undefined;
-    if (!('grpcWeb' in servicePlace))
-      addService(input, servicePlace.service, servicePlace.port, servicePlace.port.protocol, false);
-    else if (!isCaptured) {
-      for (const [serviceIndex, { service, port }] of servicePlace.servicePorts.entries()) {
+  const isRedirected = !isBound && egress.bind === undefined;
+  for (const [index, listenerSource] of listenerSourcesOf(egress.services).entries()) {
+    if (index % placesPerStep === placesPerStep - 1) yield undefined;
+    if (!('grpcWeb' in listenerSource))
+      addService(input, listenerSource.service, listenerSource.port, listenerSource.port.protocol, false);
+    else if (!isRedirected) {
+      for (const [serviceIndex, { service, port }] of listenerSource.servicePorts.entries()) {
         addService(input, service, port, port.protocol, false);
-        if (serviceIndex % placesAtATime === placesAtATime - 1) yield undefined;
+        if (serviceIndex % placesPerStep === placesPerStep - 1) yield undefined;
       }
-    } else if (!isReservedPort(servicePlace.portNumber, push.mesh)) {
-      const { portNumber, grpcWeb, dependsOn, origins } = servicePlace;
-      const httpPlace = { bind: wildcardAddress(family), port: portNumber, bindToPort: false, isExclusive: false };
-      plan.addHttp(httpPlace, { routeName: String(portNumber), grpcWeb }, dependsOn, origins);
+    } else if (!isReservedPort(listenerSource.portNumber, push.mesh)) {
+      const { portNumber, grpcWeb, dependsOn, origins } = listenerSource;
+      const httpBinding = { bind: wildcardAddress(family), port: portNumber, bindToPort: false, isExclusive: false };
+      plan.addHttp(httpBinding, { routeName: String(portNumber), grpcWeb }, dependsOn, origins);
     }
   }
 }
@@ -102,7 +102,7 @@ interface ServicePort {
 }
 
 /** The services of an HTTP-only port, for which all clients share one listener if traffic is redirected. */
-interface HttpPlace {
+interface HttpPortGroup {
   readonly portNumber: number;
   readonly servicePorts: readonly ServicePort[];
   readonly grpcWeb: boolean;
@@ -111,24 +111,24 @@ interface HttpPlace {
 }
 
 /** Returns service ports and HTTP-only ports in the order in which they are added. */
-const placesOf = memoizeByObject((services: readonly Service[]): readonly (ServicePort | HttpPlace)[] => {
+const listenerSourcesOf = memoizeByObject((services: readonly Service[]): readonly (ServicePort | HttpPortGroup)[] => {
   const all = services
     .filter((service) => !isAlias(service))
     .flatMap((service) => service.ports.map((port) => ({ service, port })))
     .filter(({ port }) => port.protocol !== 'UDP');
-  const placesByNumber = Map.groupBy(all, ({ port }) => port.number);
-  const httpPlaces = new Map<number, HttpPlace>();
-  for (const [number, portPlaces] of placesByNumber) {
-    if (!portPlaces.every(({ port }) => isHttp(port.protocol))) continue;
-    httpPlaces.set(number, {
+  const servicePortsByNumber = Map.groupBy(all, ({ port }) => port.number);
+  const httpPortGroups = new Map<number, HttpPortGroup>();
+  for (const [number, servicePorts] of servicePortsByNumber) {
+    if (!servicePorts.every(({ port }) => isHttp(port.protocol))) continue;
+    httpPortGroups.set(number, {
       portNumber: number,
-      servicePorts: portPlaces,
-      grpcWeb: portPlaces.some(({ port }) => port.protocol === 'GRPC-Web'),
-      dependsOn: portPlaces.map(({ service }) => serviceKey(service)),
-      origins: portPlaces.flatMap(({ service }) => serviceOrigin(service)),
+      servicePorts: servicePorts,
+      grpcWeb: servicePorts.some(({ port }) => port.protocol === 'GRPC-Web'),
+      dependsOn: servicePorts.map(({ service }) => serviceKey(service)),
+      origins: servicePorts.flatMap(({ service }) => serviceOrigin(service)),
     });
   }
-  return [...new Set(all.map((servicePort) => httpPlaces.get(servicePort.port.number) ?? servicePort))];
+  return [...new Set(all.map((servicePort) => httpPortGroups.get(servicePort.port.number) ?? servicePort))];
 });
 
 /** The protocol of the listener applies to all its services. */
@@ -136,18 +136,18 @@ function* addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['p
   const { egress, plan, isBound, family, scope } = input;
   const bind = egress.bind ?? (isBound ? loopbackAddress(family) : wildcardAddress(family));
   if (isHttp(port.protocol)) {
-    const listenerPlace = { bind, port: port.number, bindToPort: isBound, isExclusive: true };
+    const listenerBinding = { bind, port: port.number, bindToPort: isBound, isExclusive: true };
     const routeName = isUnixSocket(bind) ? unixSocketPath(bind) : String(port.number);
     const grpcWeb = port.protocol === 'GRPC-Web';
     const absoluteUrl = port.protocol === 'HTTP_PROXY';
     const keys = scope.sidecar ? [configKeyOf(scope.sidecar)] : [];
     const index = scope.sidecar?.spec.egress?.findIndex((listener) => listener.port?.number === port.number) ?? 0;
     const origins = sidecarOrigin(scope, 'egress', index);
-    plan.addHttp(listenerPlace, { routeName, grpcWeb, ...(absoluteUrl && { absoluteUrl }) }, keys, origins);
+    plan.addHttp(listenerBinding, { routeName, grpcWeb, ...(absoluteUrl && { absoluteUrl }) }, keys, origins);
     return;
   }
   for (const [index, service] of egress.services.entries()) {
-    if (index % placesAtATime === placesAtATime - 1) yield undefined;
+    if (index % placesPerStep === placesPerStep - 1) yield undefined;
     if (isAlias(service)) continue;
     const servicePort = isUnixSocket(bind) ? service.ports[0] : service.ports.find((p) => p.number === port.number);
     if (servicePort !== undefined) addService(input, service, servicePort, port.protocol, true);
@@ -164,21 +164,21 @@ function addService(
   const { plan, shape, push, isBound, egress, ownPorts } = input;
   for (const { bind, subnets } of addressesOf(service, protocol, input)) {
     const number = egress.port?.number ?? port.number;
-    const listenerPlace = { bind, port: number, bindToPort: isBound, isExclusive };
+    const listenerBinding = { bind, port: number, bindToPort: isBound, isExclusive };
     if (isUnspecified(bind) && isReservedPort(number, push.mesh)) continue;
     if (isBound && !isExclusive && (ownPorts.has(number) || isPrivilegedPort(number, shape))) continue;
     const dependsOn = [serviceKey(service)];
     const origins = serviceOrigin(service);
     const grpcWeb = protocol === 'GRPC-Web';
-    if (isHttp(protocol)) plan.addHttp(listenerPlace, { routeName: String(number), grpcWeb }, dependsOn, origins);
+    if (isHttp(protocol)) plan.addHttp(listenerBinding, { routeName: String(number), grpcWeb }, dependsOn, origins);
     else {
       if (protocol === 'unsupported') {
         const usesSharedRoute = isUnspecified(bind) || bind === loopbackAddress(input.family);
         const routeName = usesSharedRoute ? String(number) : sniffedRouteName(service.hostname, number);
-        plan.addHttp(listenerPlace, { routeName, grpcWeb }, dependsOn, origins);
+        plan.addHttp(listenerBinding, { routeName, grpcWeb }, dependsOn, origins);
       }
       const { chains, dependsOn: routes } = tcpChains(input, service, port, protocol, { bind, subnets });
-      plan.addTcp(listenerPlace, chains, [...dependsOn, ...routes]);
+      plan.addTcp(listenerBinding, chains, [...dependsOn, ...routes]);
     }
   }
 }
@@ -199,15 +199,18 @@ function tcpChains(
   { bind, subnets }: ServiceAddress,
 ): { readonly chains: readonly TcpChainPlan[]; readonly dependsOn: readonly ConfigKey[] } {
   const { shape, push, l4VirtualServices, isBound, egress } = input;
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   const context = { shape, reach, gateways: meshGateway, port: port.number };
   const tls = isTls(protocol);
   // SNI distinguishes the names of a service, but addresses do not.
-  const matching = (tls ? virtualServicesSharingNames : virtualServicesOfHost)(l4VirtualServices, service.hostname);
+  const matchingServices = (tls ? virtualServicesSharingNames : virtualServicesOfHost)(
+    l4VirtualServices,
+    service.hostname,
+  );
   const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
   const routesOfNames = names.flatMap(({ hostname }) =>
     tlsRoutes(
-      virtualServicesOfHost(l4VirtualServices, hostname).filter((candidate) => !matching.includes(candidate)),
+      virtualServicesOfHost(l4VirtualServices, hostname).filter((candidate) => !matchingServices.includes(candidate)),
       [hostname],
       context,
     ),
@@ -215,10 +218,10 @@ function tcpChains(
   const routes = tls
     ? [
         ...routesOfNames,
-        ...tlsRoutes(matching, [service.hostname], context),
-        ...tcpRoutes(virtualServicesForTls(matching), context),
+        ...tlsRoutes(matchingServices, [service.hostname], context),
+        ...tcpRoutes(virtualServicesForTls(matchingServices), context),
       ]
-    : tcpRoutes(matching, context);
+    : tcpRoutes(matchingServices, context);
   const nameTargets = names.map(({ hostname }) => ({
     hostname,
     clustered: resolveAlias(hostname, reach).clusteredService ?? service,
@@ -227,8 +230,8 @@ function tcpChains(
     .filter(({ clustered }) => clustered.hostname === service.hostname)
     .map(({ hostname }) => hostname);
   // On a shared address, only the SNI identifies the service.
-  const isShared = tls && (isBound || isUnspecified(bind)) && service.hostname !== '*';
-  const sharedNames = isShared ? [service.hostname, ...otherNames] : [];
+  const isSharedByNames = tls && (isBound || isUnspecified(bind)) && service.hostname !== '*';
+  const sharedNames = isSharedByNames ? [service.hostname, ...otherNames] : [];
   const chains: TcpChainPlan[] = routes.map((route) => ({
     match: {
       serverNames: route.serverNames.length > 0 ? route.serverNames : sharedNames,
@@ -241,7 +244,7 @@ function tcpChains(
     protocol,
     origins: [route.origin, ...serviceOrigin(service)],
   }));
-  const toName = (namedService: Service, serverNames: readonly string[]): TcpChainPlan => ({
+  const chainForName = (namedService: Service, serverNames: readonly string[]): TcpChainPlan => ({
     match: { serverNames, destinationSubnets: subnets },
     destinations: [{ cluster: outboundClusterName(port.number, '', namedService.hostname), weight: 0 }],
     firstDestination: { host: namedService.hostname, port: { number: port.number } },
@@ -251,10 +254,10 @@ function tcpChains(
   });
   // Sends connections without a route to the service, under the name whose DestinationRule applies.
   for (const { hostname, clustered } of nameTargets)
-    if (clustered.hostname !== service.hostname) chains.push(toName(clustered, [hostname]));
-  chains.push(toName(service, sharedNames));
+    if (clustered.hostname !== service.hostname) chains.push(chainForName(clustered, [hostname]));
+  chains.push(chainForName(service, sharedNames));
   const usedServices = [
-    ...matching,
+    ...matchingServices,
     ...names.flatMap(({ hostname }) => virtualServicesOfHost(l4VirtualServices, hostname)),
   ];
   return { chains, dependsOn: [...new Set(usedServices)].flatMap(({ origins }) => origins) };

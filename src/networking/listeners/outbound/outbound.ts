@@ -14,7 +14,7 @@ import { type EnvoyResource, namedResource } from '../../messages/resource.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { resolveDestination } from '../../traffic/destination.ts';
 import { fallbackCluster } from '../../traffic/outbound-fallback.ts';
-import { reachOf } from '../../traffic/reach.ts';
+import { proxyReachOf } from '../../traffic/reach.ts';
 import { httpProxyRoute, listenerName } from '../../traffic/resource-names.ts';
 import { chainMatch, passthroughChain, routeFilters } from '../filter-chain.ts';
 import { acceptsHttp10 } from '../http10.ts';
@@ -23,12 +23,15 @@ import { buildListener, dualStackAddresses } from '../listener.ts';
 import { requestFilters } from '../network-filters/index.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import type { ListenerPlan, TcpChainPlan } from './outbound-plan.ts';
-import { planningOutbound } from './outbound-services.ts';
+import { buildOutboundPlanInSteps } from './outbound-services.ts';
 
-export function* buildingOutboundListeners(proxy: ProxyContext, cache: Memory): Generator<undefined, EnvoyResource[]> {
+export function* buildOutboundListenersInSteps(
+  proxy: ProxyContext,
+  cache: Memory,
+): Generator<undefined, EnvoyResource[]> {
   const client = clientContext(proxy);
   const scope = proxy.push.sidecarScopeFor(proxy.shape);
-  const { listeners } = yield* planningOutbound(proxy.shape, proxy.push);
+  const { listeners } = yield* buildOutboundPlanInSteps(proxy.shape, proxy.push);
   const plannedListeners: EnvoyResource[] = [];
   for (const plan of listeners) {
     if (plan.http === undefined && plan.tcp.length === 0) continue;
@@ -47,7 +50,7 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
   const { IDLE_TIMEOUT } = shape.metadata;
   const telemetry = telemetryOf(client, 'CLIENT');
   const policy = scope.outboundTrafficPolicy;
-  const fallback = `${policy.mode} ${fallbackCluster(policy, reachOf(shape, push))}`;
+  const fallback = `${policy.mode} ${fallbackCluster(policy, proxyReachOf(shape, push))}`;
   const chains = tcp.map(({ origins: _, ...chain }) => chain);
   const families = isUnspecified(bind) || resolvesDynamically(shape, push) ? shape.ipFamily : '';
   const selectingRules = push.destinationRulesSelecting(shape.configNamespace, shape.labels);
@@ -62,12 +65,12 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
     fetchedPluginsText(shape, push),
   ];
   const key = JSON.stringify([bind, port, bindToPort, http, chains, keyParts, policies.id]);
-  const reach = reachOf(shape, push);
+  const reach = proxyReachOf(shape, push);
   const rules = tcp.flatMap(({ firstDestination, port: chainPort }) => {
     const { service, serviceWithRule } = resolveDestination(firstDestination, chainPort, reach);
     return [service, serviceWithRule, serviceWithRule && reach.destinationRuleFor(serviceWithRule)];
   });
-  return cache.recall('LDS', key, [push.mesh, ...rules, ...policyObjects(policies)], () =>
+  return cache.getOrBuild('LDS', key, [push.mesh, ...rules, ...policyObjects(policies)], () =>
     namedResource(ListenerSchema, toListener(plan, client, scope), [
       ...plan.dependsOn,
       ...policyKeys(policies),
@@ -85,14 +88,14 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
     bySni: (chain.match.serverNames?.length ?? 0) > 0,
     chain: tcpChain(chain, context),
   }));
-  const catchesAll = tcp.find(({ everything }) => everything)?.chain;
-  const isCaptured = !plan.bindToPort && isUnspecified(bind);
+  const catchAllChain = tcp.find(({ everything }) => everything)?.chain;
+  const isRedirected = !plan.bindToPort && isUnspecified(bind);
   // HTTP must be detected if the listener has several chains, or receives traffic for other destinations on the port.
-  const sniffed = http !== undefined && (isCaptured || tcp.length > 0);
+  const detectsHttp = http !== undefined && (isRedirected || tcp.length > 0);
   // Must be the default chain: Envoy would never select it after a match of another chain's range, even if that chain's other conditions fail.
-  const standsBehind = sniffed || tcp.length > 1 ? catchesAll : undefined;
-  const chains = tcp.map(({ chain }) => chain).filter((chain) => chain !== standsBehind);
-  if (http !== undefined) chains.unshift(httpChain(plan, http, context, sniffed));
+  const defaultChain = detectsHttp || tcp.length > 1 ? catchAllChain : undefined;
+  const chains = tcp.map(({ chain }) => chain).filter((chain) => chain !== defaultChain);
+  if (http !== undefined) chains.unshift(httpChain(plan, http, context, detectsHttp));
   return buildListener({
     name,
     direction: 'outbound',
@@ -100,19 +103,19 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
     port,
     bindToPort: plan.bindToPort,
     filterChains: chains,
-    defaultFilterChain: standsBehind ?? fallbackChain(isCaptured && !catchesAll, context, scope),
+    defaultFilterChain: defaultChain ?? fallbackChain(isRedirected && !catchAllChain, context, scope),
     listenerFilters: [
-      ...(tcp.some(({ bySni }) => bySni) || (sniffed && tcp.length > 0) ? [tlsInspector()] : []),
-      ...(sniffed ? [httpInspector()] : []),
+      ...(tcp.some(({ bySni }) => bySni) || (detectsHttp && tcp.length > 0) ? [tlsInspector()] : []),
+      ...(detectsHttp ? [httpInspector()] : []),
     ],
     mesh: client.push.mesh,
     accessLog: listenerAccessLogs(context),
-    ...(isCaptured && { more: dualStackAddresses(client.shape, port) }),
+    ...(isRedirected && { more: dualStackAddresses(client.shape, port) }),
   });
 }
 
 function tcpChain(plan: TcpChainPlan, context: ConnectionContext): FilterChain {
-  const reach = reachOf(context.shape, context.push);
+  const reach = proxyReachOf(context.shape, context.push);
   const { serviceWithRule } = resolveDestination(plan.firstDestination, plan.port, reach);
   const chain = create(FilterChainSchema, {
     filterChainMatch: chainMatch(plan.match),
@@ -128,12 +131,12 @@ function httpChain(
   plan: ListenerPlan,
   http: NonNullable<ListenerPlan['http']>,
   context: ConnectionContext,
-  sniffed: boolean,
+  detectsHttp: boolean,
 ): FilterChain {
   const http10 = acceptsHttp10(context);
   const { grpcWeb, absoluteUrl = false } = http;
   const chain = create(FilterChainSchema, {
-    ...(sniffed && {
+    ...(detectsHttp && {
       filterChainMatch: { transportProtocol: 'raw_buffer', applicationProtocols: plaintextAlpn(http10) },
     }),
     filters: requestFilters(context, { routes: http.routeName, grpcWeb, http10, absoluteUrl }),
@@ -141,9 +144,13 @@ function httpChain(
   return withOrigins(chain, plan.httpOrigins);
 }
 
-function fallbackChain(isNeeded: boolean, context: ConnectionContext, scope: SidecarScope): FilterChain | undefined {
-  if (!isNeeded) return undefined;
-  const cluster = fallbackCluster(scope.outboundTrafficPolicy, reachOf(context.shape, context.push));
+function fallbackChain(
+  needsFallback: boolean,
+  context: ConnectionContext,
+  scope: SidecarScope,
+): FilterChain | undefined {
+  if (!needsFallback) return undefined;
+  const cluster = fallbackCluster(scope.outboundTrafficPolicy, proxyReachOf(context.shape, context.push));
   return passthroughChain(cluster, context, sidecarOrigin(scope, 'outboundTrafficPolicy'));
 }
 

@@ -11,13 +11,13 @@ import { type PartBlock, sharedBlock } from '../../messages/part-block.ts';
 import { Encodable, EnvoyResource, ResourceOfParts } from '../../messages/resource.ts';
 import { VirtualHostPart } from './virtual-host-part.ts';
 
-export function countsAttempts(shape: ProxyShape, push: PushContext): boolean {
+export function includesAttemptCount(shape: ProxyShape, push: PushContext): boolean {
   return proxySettingsOf(shape, push.mesh).proxyHeaders.attemptCount?.disabled !== true;
 }
 
 /** Returns the same resources if the header is enabled, otherwise cached copies that remove it. */
 export function withAttemptCount(routes: EnvoyResource[], shape: ProxyShape, push: PushContext): EnvoyResource[] {
-  return countsAttempts(shape, push) ? routes : routes.map(withoutAttemptCount);
+  return includesAttemptCount(shape, push) ? routes : routes.map(withoutAttemptCount);
 }
 
 const withoutAttemptCount = memoizeByObject((resource: EnvoyResource): EnvoyResource => {

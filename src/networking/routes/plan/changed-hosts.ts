@@ -25,7 +25,7 @@ export function changedSince(
   return { names, wildcards: [...hosts].filter(isWildcard) };
 }
 
-function leadsToChanged(
+function routesToChangedHost(
   { names, wildcards }: ChangedHosts,
   { routes: { destinationHosts } }: CachedVirtualHost,
 ): boolean {
@@ -33,10 +33,10 @@ function leadsToChanged(
   return destinationHosts.some((host) => names.has(host) || wildcards.some((wildcard) => isHostWithin(host, wildcard)));
 }
 
-export function isUnchanged(
+export function isHostUnchanged(
   host: CachedVirtualHost,
   current: ResolvedVirtualService | undefined,
   changedHosts: ChangedHosts,
 ): boolean {
-  return host.virtualService === current && !leadsToChanged(changedHosts, host);
+  return host.virtualService === current && !routesToChangedHost(changedHosts, host);
 }

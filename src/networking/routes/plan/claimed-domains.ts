@@ -2,7 +2,7 @@
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { compareText } from '../../../model/config/config.ts';
 import { type PartBlock, sharedBlock, sharedList, splitIntoBlocks } from '../../messages/part-block.ts';
-import { type DomainAssignment, differingPlaces, type PlannedHosts, virtualHostsField } from './planned-routes.ts';
+import { type DomainAssignment, differingIndexes, type PlannedHosts, virtualHostsField } from './planned-routes.ts';
 import { type CachedVirtualHost, withDomains } from './sidecar-virtual-hosts.ts';
 import type { VirtualHostPart } from './virtual-host-part.ts';
 
@@ -16,12 +16,12 @@ export function reassignDomains(
   { hosts, changedPlaces }: PlannedHosts,
 ): DomainAssignment | undefined {
   if (previousHosts.length !== hosts.length) return undefined;
-  const hostIndexes = changedPlaces ?? differingPlaces(previousHosts, hosts);
+  const hostIndexes = changedPlaces ?? differingIndexes(previousHosts, hosts);
   if (!hostIndexes.every((hostIndex) => areNamesEqual(previousHosts[hostIndex]!, hosts[hostIndex]!))) return undefined;
   const movedIndexes = hostIndexes.filter(
     (hostIndex) => previousHosts[hostIndex]!.domains.text !== hosts[hostIndex]!.domains.text,
   );
-  if (movedIndexes.length > 0 && !(previous.isConflictFree && areFree(movedIndexes, previousHosts, hosts)))
+  if (movedIndexes.length > 0 && !(previous.isConflictFree && areDomainsFree(movedIndexes, previousHosts, hosts)))
     return undefined;
   const hostParts = previous.parts.slice();
   const changedBlocks = new ChangedBlocks(previous.blocks);
@@ -49,20 +49,20 @@ const ownersOf = memoizeByObject((hosts: readonly CachedVirtualHost[]): Readonly
 });
 
 /** Whether no unchanged host has one of the domains. Returns `false` if a catch-all is involved. */
-function areFree(
+function areDomainsFree(
   movedIndexes: readonly number[],
   previousHosts: readonly CachedVirtualHost[],
   hosts: readonly CachedVirtualHost[],
 ): boolean {
   const owners = ownersOf(previousHosts);
-  const movedSet = new Set(movedIndexes);
+  const movedIndexSet = new Set(movedIndexes);
   const claimedDomains = new Set<string>();
   return movedIndexes.every((hostIndex) => {
     const { domainNames } = hosts[hostIndex]!.domains;
     if (domainNames.includes('*') || previousHosts[hostIndex]!.domains.domainNames.includes('*')) return false;
     return domainNames.every((domain) => {
       const owner = owners.get(domain);
-      if ((owner !== undefined && !movedSet.has(owner)) || claimedDomains.has(domain)) return false;
+      if ((owner !== undefined && !movedIndexSet.has(owner)) || claimedDomains.has(domain)) return false;
       claimedDomains.add(domain);
       return true;
     });
@@ -101,19 +101,19 @@ export function* assignDomainsInSteps(
   hosts: readonly CachedVirtualHost[],
   sortsByName: boolean,
 ): Generator<undefined, DomainAssignment> {
-  const takenDomains = new Set<string>();
+  const assignedDomains = new Set<string>();
   let hasCatchAll = false;
   let isConflictFree = true;
   const claim = (host: CachedVirtualHost): VirtualHostPart | undefined => {
     const requestedDomains = host.domains.domainNames;
-    const freeDomains = requestedDomains.every((domain) => !takenDomains.has(domain))
+    const unassignedDomains = requestedDomains.every((domain) => !assignedDomains.has(domain))
       ? requestedDomains
-      : requestedDomains.filter((domain) => !takenDomains.has(domain));
-    isConflictFree &&= freeDomains === requestedDomains;
-    if (freeDomains.length === 0) return undefined;
-    for (const domain of freeDomains) takenDomains.add(domain);
-    hasCatchAll ||= freeDomains.includes('*');
-    return freeDomains === requestedDomains ? host.hostPart : withDomains(host, freeDomains);
+      : requestedDomains.filter((domain) => !assignedDomains.has(domain));
+    isConflictFree &&= unassignedDomains === requestedDomains;
+    if (unassignedDomains.length === 0) return undefined;
+    for (const domain of unassignedDomains) assignedDomains.add(domain);
+    hasCatchAll ||= unassignedDomains.includes('*');
+    return unassignedDomains === requestedDomains ? host.hostPart : withDomains(host, unassignedDomains);
   };
   const claimedParts: (VirtualHostPart | undefined)[] = [];
   for (const [hostIndex, host] of hosts.entries()) {
@@ -122,8 +122,8 @@ export function* assignDomainsInSteps(
   }
   const partIndexes = [...claimedParts.keys()].filter((partIndex) => claimedParts[partIndex] !== undefined);
   if (sortsByName) partIndexes.sort((a, b) => compareText(claimedParts[a]!.name, claimedParts[b]!.name));
-  const sortedPlaces = new Int32Array(claimedParts.length);
-  for (const [sortedIndex, partIndex] of partIndexes.entries()) sortedPlaces[partIndex] = sortedIndex;
+  const sortedIndexes = new Int32Array(claimedParts.length);
+  for (const [sortedIndex, partIndex] of partIndexes.entries()) sortedIndexes[partIndex] = sortedIndex;
   yield undefined;
   const blocks = sharedList(
     splitIntoBlocks(
@@ -131,5 +131,5 @@ export function* assignDomainsInSteps(
       partIndexes.map((partIndex) => claimedParts[partIndex]!),
     ),
   );
-  return { parts: claimedParts, sortedPlaces, blocks, hasCatchAll, isConflictFree };
+  return { parts: claimedParts, sortedPlaces: sortedIndexes, blocks, hasCatchAll, isConflictFree };
 }

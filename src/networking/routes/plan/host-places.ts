@@ -9,18 +9,18 @@ import { dependsOnClient, destinationsOf } from '../translate/virtual-service-in
 import type { ServiceGroup } from './service-groups.ts';
 import type { CachedVirtualHost } from './sidecar-virtual-hosts.ts';
 
-type Places = ReadonlyMap<string, readonly number[]>;
+type IndexesByName = ReadonlyMap<string, readonly number[]>;
 
-interface ReusePlaces {
-  readonly byDestination: Places;
+interface ReusableHostIndexes {
+  readonly byDestination: IndexesByName;
   /** Indexes of groups whose virtual hosts depend on the client. */
   readonly clientDependent: readonly number[];
 }
 
-class PlacesByName {
+class NameIndexBuilder {
   readonly #indexesByName = new Map<string, number[]>();
 
-  get places(): Places {
+  get indexes(): IndexesByName {
     return this.#indexesByName;
   }
 
@@ -31,53 +31,56 @@ class PlacesByName {
   }
 }
 
-const reusePlaces = memoizeByObject((hosts: readonly CachedVirtualHost[]): ReusePlaces => {
-  const destinationPlaces = new PlacesByName();
-  const clientDependent: number[] = [];
+const reusableIndexesOf = memoizeByObject((hosts: readonly CachedVirtualHost[]): ReusableHostIndexes => {
+  const destinationIndexes = new NameIndexBuilder();
+  const clientDependentIndexes: number[] = [];
   for (const [hostIndex, { routes, domains, virtualService }] of hosts.entries()) {
-    for (const host of routes.destinationHosts) destinationPlaces.add(host, hostIndex);
+    for (const host of routes.destinationHosts) destinationIndexes.add(host, hostIndex);
     const isPlain = routes.resolutions !== undefined && domains.sharedLabelCount !== undefined;
-    if (!isPlain || (virtualService !== undefined && dependsOnClient(virtualService))) clientDependent.push(hostIndex);
+    if (!isPlain || (virtualService !== undefined && dependsOnClient(virtualService)))
+      clientDependentIndexes.push(hostIndex);
   }
-  return { byDestination: destinationPlaces.places, clientDependent };
+  return { byDestination: destinationIndexes.indexes, clientDependent: clientDependentIndexes };
 });
 
 /** Group indexes by each parent domain of the host: `ns.svc.cluster.local`, `svc.cluster.local` and so on. */
-const placesByDomain = memoizeByObject((groups: readonly ServiceGroup[]): Places => {
-  const placesByDomainName = new PlacesByName();
+const groupIndexesByDomain = memoizeByObject((groups: readonly ServiceGroup[]): IndexesByName => {
+  const domainIndexes = new NameIndexBuilder();
   for (const [hostIndex, { service }] of groups.entries()) {
     if (!isWildcard(service.hostname))
-      for (const domain of widerDomains(service.hostname)) placesByDomainName.add(domain, hostIndex);
+      for (const domain of widerDomains(service.hostname)) domainIndexes.add(domain, hostIndex);
   }
-  return placesByDomainName.places;
+  return domainIndexes.indexes;
 });
 
 /** Groups whose virtual hosts may differ for a client with the same services and VirtualServices. */
-export function placesToRecheck(
+export function groupIndexesToRecheck(
   plan: { readonly groups: readonly ServiceGroup[]; readonly hosts: readonly CachedVirtualHost[] },
   groupOf: (host: number) => number,
   { differing, domains }: { readonly differing: Iterable<string>; readonly domains: readonly [string, string] },
 ): Set<number> {
-  const { byDestination, clientDependent } = reusePlaces(plan.hosts);
+  const { byDestination, clientDependent } = reusableIndexesOf(plan.hosts);
   const groupIndexes = new Set(clientDependent.map(groupOf));
   for (const host of differing)
     for (const hostIndex of byDestination.get(host) ?? []) groupIndexes.add(groupOf(hostIndex));
-  const domainPlaces = placesByDomain(plan.groups);
+  const indexesOfDomains = groupIndexesByDomain(plan.groups);
   for (const domain of distinctDomains(domains))
-    for (const groupIndex of domainPlaces.get(domain) ?? []) groupIndexes.add(groupIndex);
+    for (const groupIndex of indexesOfDomains.get(domain) ?? []) groupIndexes.add(groupIndex);
   return groupIndexes;
 }
 
 /**
  * For each of two search domains, the widest domain that does not contain the other. Hosts outside both have the same short names for both clients.
  */
-function distinctDomains([hostname, other]: readonly [string, string]): readonly string[] {
-  if (hostname === other) return [];
-  const [ownDomains, otherDomains] = [domainsOf(hostname), domainsOf(other)];
-  const first = ownDomains.findIndex((domain, index) => domain !== otherDomains[index]);
-  return (first < 0 ? [otherDomains[ownDomains.length]] : [ownDomains[first], otherDomains[first]]).filter(
-    (domain) => domain !== undefined,
-  );
+function distinctDomains([hostname, otherHostname]: readonly [string, string]): readonly string[] {
+  if (hostname === otherHostname) return [];
+  const [clientDomains, otherDomains] = [domainsOf(hostname), domainsOf(otherHostname)];
+  const firstDifference = clientDomains.findIndex((domain, index) => domain !== otherDomains[index]);
+  return (
+    firstDifference < 0
+      ? [otherDomains[clientDomains.length]]
+      : [clientDomains[firstDifference], otherDomains[firstDifference]]
+  ).filter((domain) => domain !== undefined);
 }
 
 function domainsOf(domain: string): readonly string[] {
@@ -89,12 +92,12 @@ function* widerDomains(name: string): Generator<string> {
 }
 
 /** Maps the index of a group to the index of its first virtual host in the plan, and back. */
-export interface HostPlaces {
+export interface GroupHostMapping {
   hostsOfGroup(group: number): number;
   groupOf(host: number): number;
 }
 
-const samePlaces: HostPlaces = { hostsOfGroup: (group) => group, groupOf: (host) => host };
+const identityMapping: GroupHostMapping = { hostsOfGroup: (group) => group, groupOf: (host) => host };
 
 interface AliasedGroups {
   readonly aliasedPlaces: readonly number[];
@@ -102,8 +105,8 @@ interface AliasedGroups {
 }
 
 /** Groups have several virtual hosts only if aliases of their service have their own routes. */
-export function hostPlacesOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): HostPlaces {
-  if (aliasedPlaces.length === 0) return samePlaces;
+export function groupHostMappingOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): GroupHostMapping {
+  if (aliasedPlaces.length === 0) return identityMapping;
   const aliasedCounts = aliasedPlaces.map(
     (groupIndex) => [groupIndex, (hostsByGroup[groupIndex] as readonly unknown[]).length - 1] as const,
   );
@@ -122,36 +125,41 @@ export function hostPlacesOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): Ho
   };
 }
 
-const placesByHost = memoizeByObject((groups: readonly ServiceGroup[]): ReadonlyMap<string, readonly number[]> => {
-  const indexesByHost = new Map<string, number[]>();
-  for (const [groupIndex, { service }] of groups.entries()) {
-    const indexes = indexesByHost.get(service.hostname);
-    if (indexes === undefined) indexesByHost.set(service.hostname, [groupIndex]);
-    else indexes.push(groupIndex);
-  }
-  return indexesByHost;
-});
+const groupIndexesByHost = memoizeByObject(
+  (groups: readonly ServiceGroup[]): ReadonlyMap<string, readonly number[]> => {
+    const indexesByHost = new Map<string, number[]>();
+    for (const [groupIndex, { service }] of groups.entries()) {
+      const indexes = indexesByHost.get(service.hostname);
+      if (indexes === undefined) indexesByHost.set(service.hostname, [groupIndex]);
+      else indexes.push(groupIndex);
+    }
+    return indexesByHost;
+  },
+);
 
-const noPlaces: readonly number[] = [];
+const emptyIndexes: readonly number[] = [];
 
-export function aliasedPlacesOf(
+export function aliasedGroupIndexesOf(
   groups: readonly ServiceGroup[],
   aliases: ReadonlyMap<string, unknown>,
 ): readonly number[] {
-  if (aliases.size === 0) return noPlaces;
-  const indexesByHost = placesByHost(groups);
+  if (aliases.size === 0) return emptyIndexes;
+  const indexesByHost = groupIndexesByHost(groups);
   return [...aliases.keys()].flatMap((host) => indexesByHost.get(host) ?? []).sort((a, b) => a - b);
 }
 
 /** Group indexes by the destinations of their routes, ignoring aliases. */
-export const placesByDestination = memoizeByPair(
-  (groups: readonly ServiceGroup[], virtualServices: readonly (ResolvedVirtualService | undefined)[]): Places => {
-    const hostPlaces = new PlacesByName();
+export const groupIndexesByDestination = memoizeByPair(
+  (
+    groups: readonly ServiceGroup[],
+    virtualServices: readonly (ResolvedVirtualService | undefined)[],
+  ): IndexesByName => {
+    const hostIndexes = new NameIndexBuilder();
     for (const [groupIndex, { service }] of groups.entries()) {
       const rule = virtualServices[groupIndex];
       for (const host of rule === undefined ? [service.hostname] : destinationsOf(rule))
-        hostPlaces.add(host, groupIndex);
+        hostIndexes.add(host, groupIndex);
     }
-    return hostPlaces.places;
+    return hostIndexes.indexes;
   },
 );

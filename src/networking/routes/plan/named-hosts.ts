@@ -42,10 +42,10 @@ export function hostsOfAliasedGroup(
   const routings = aliases.map((alias) => routingOfAlias(alias, virtualService, virtualServicesByHost, context.reach));
   const aliasNames = routings.filter(({ isOwn }) => !isOwn).map(({ alias }) => alias);
   const spec = virtualHostSpecOf(group, context.selection, virtualService, aliasNames);
-  const separate = routings.filter(({ isOwn }) => isOwn);
+  const ownRoutings = routings.filter(({ isOwn }) => isOwn);
   return [
     buildVirtualHost(spec, context),
-    ...separate.map(({ alias, virtualService }) =>
+    ...ownRoutings.map(({ alias, virtualService }) =>
       buildVirtualHost(
         { ...spec, hostname: alias.hostname, aliasServices: [], aliasService: alias, virtualService },
         context,

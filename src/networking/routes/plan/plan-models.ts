@@ -24,7 +24,7 @@ export function modelKey({ selection, push }: PlanContext): string {
   return `${selection.port} ${selection.listenerPort} ${push.features.absoluteNames}`;
 }
 
-export function modelFor(context: PlanContext): PlanModel | undefined {
+export function latestModelFor(context: PlanContext): PlanModel | undefined {
   const { push } = context;
   const key = modelKey(context);
   const model = modelsOfGroups(groupsOf(context)).get(key);
@@ -39,24 +39,24 @@ export function hostsResolvedDifferently({ shape, push }: PlanContext): Readonly
   return meshShape && differingHosts(shape, meshShape, push);
 }
 
-export interface Similarity {
+export interface ModelSimilarity {
   readonly isReusable: IsReusable;
   readonly differingHosts: ReadonlySet<string> | undefined;
   readonly dnsDomains: readonly [string, string];
 }
 
-export function similarityOf(model: PlanModel, context: PlanContext): Similarity {
+export function similarityOf(model: PlanModel, context: PlanContext): ModelSimilarity {
   const modelDiffering = model.differingHosts;
-  const clientDiffering = hostsResolvedDifferently(context);
+  const hostsDifferingForClient = hostsResolvedDifferently(context);
   const dnsDomains = [model.dnsDomain, context.shape.dnsDomain] as const;
-  if (clientDiffering === undefined || modelDiffering === undefined) {
+  if (hostsDifferingForClient === undefined || modelDiffering === undefined) {
     return {
       isReusable: (cachedHost, hostname) => isReusableFor(cachedHost, hostname, context),
       differingHosts: undefined,
       dnsDomains,
     };
   }
-  const differingNames = new Set([...clientDiffering, ...modelDiffering]);
+  const differingNames = new Set([...hostsDifferingForClient, ...modelDiffering]);
   const isReusable: IsReusable = (cachedHost, hostname) =>
     cachedHost.routes.destinationHosts.some((host) => differingNames.has(host))
       ? isReusableFor(cachedHost, hostname, context)

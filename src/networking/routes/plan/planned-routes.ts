@@ -16,7 +16,7 @@ export interface RoutePlan {
   readonly hasCatchAll: boolean;
   /** Empty, because cache key and inputs cover all dependencies. */
   readonly dependsOn: readonly ConfigKey[];
-  readonly planned: PlannedHosts;
+  readonly plannedHosts: PlannedHosts;
   readonly domainAssignment: DomainAssignment;
 }
 
@@ -47,7 +47,7 @@ export interface DomainAssignment {
 
 export const virtualHostsField = 2;
 
-export const differingPlaces = memoizeByPair(
+export const differingIndexes = memoizeByPair(
   (previous: readonly unknown[], current: readonly unknown[]): readonly number[] =>
     current.flatMap((item, index) => (item === previous[index] ? [] : [index])),
 );

@@ -9,24 +9,29 @@ import { isAlias } from '../../../model/services/service-alias.ts';
 import { runToEnd } from '../../../runtime/turns.ts';
 import type { Encodable, PartToEncode } from '../../messages/resource.ts';
 import { aliasesOf } from '../../traffic/alias.ts';
-import { type ChangedHosts, changedSince, isUnchanged } from './changed-hosts.ts';
+import { type ChangedHosts, changedSince, isHostUnchanged } from './changed-hosts.ts';
 import { assignDomainsInSteps, reassignDomains } from './claimed-domains.ts';
-import { aliasedPlacesOf, hostPlacesOf, placesByDestination, placesToRecheck } from './host-places.ts';
+import {
+  aliasedGroupIndexesOf,
+  groupHostMappingOf,
+  groupIndexesByDestination,
+  groupIndexesToRecheck,
+} from './host-places.ts';
 import { hostsOfAliasedGroup, virtualHostSpecOf } from './named-hosts.ts';
 import {
   groupsOf,
   hostsResolvedDifferently,
   type IsReusable,
+  latestModelFor,
   latestModels,
+  type ModelSimilarity,
   maxModels,
-  modelFor,
   modelKey,
   modelsOfGroups,
   type PlanModel,
-  type Similarity,
   similarityOf,
 } from './plan-models.ts';
-import { differingPlaces, type PlannedHosts, type RoutePlan } from './planned-routes.ts';
+import { differingIndexes, type PlannedHosts, type RoutePlan } from './planned-routes.ts';
 import type { ServiceGroup } from './service-groups.ts';
 import { buildVirtualHost, type CachedVirtualHost, type PlanContext } from './sidecar-virtual-hosts.ts';
 import { type UnknownHost, unknownHosts } from './unknown-hosts.ts';
@@ -36,23 +41,23 @@ import { virtualServicesForClient, virtualServicesOfGroups } from './virtual-ser
 export function routePlan(key: string, context: PlanContext): RoutePlan {
   const build = (previous: RoutePlan | undefined): RoutePlan => nextPlan(previous, context);
   // Plans of a single host are not cached, because clients may request any number of names.
-  return context.selection.host === undefined ? recallPlan(key, context, build) : build(undefined);
+  return context.selection.host === undefined ? cachedPlanOrBuild(key, context, build) : build(undefined);
 }
 
 /** Precomputes a plan one virtual host at a time. Clients that connect simultaneously share the plan of the first one. */
 export function* precomputeRoutePlan(key: string, context: PlanContext): Generator<PartToEncode | undefined> {
-  if (modelFor(context) === undefined) {
-    const firsts = firstPlans(context.push);
+  if (latestModelFor(context) === undefined) {
+    const firstPlanByKey = firstPlans(context.push);
     const model = modelKey(context);
-    const firstPlan = firsts.get(model);
+    const firstPlan = firstPlanByKey.get(model);
     if (firstPlan === undefined) {
       const ownPlan = precomputePlan(key, context);
-      setBounded(firsts, model, ownPlan, maxModels);
-      yield* restOf(ownPlan);
+      setBounded(firstPlanByKey, model, ownPlan, maxModels);
+      yield* remainingStepsOf(ownPlan);
       return;
     }
     try {
-      yield* restOf(firstPlan);
+      yield* remainingStepsOf(firstPlan);
     } catch {
       // Each client repeats the failed step for its own plan, and then reports the error.
     }
@@ -65,32 +70,32 @@ type PlanComputation = Generator<PartToEncode | undefined, void>;
 /** The first plan in progress of a push context, by {@link modelKey}. Several clients continue it together. */
 const firstPlans = memoizeByObject((_: PushContext) => new Map<string, PlanComputation>());
 
-function* restOf(shared: PlanComputation): PlanComputation {
-  for (let next = shared.next(); !next.done; next = shared.next()) yield next.value;
+function* remainingStepsOf(sharedComputation: PlanComputation): PlanComputation {
+  for (let next = sharedComputation.next(); !next.done; next = sharedComputation.next()) yield next.value;
 }
 
 function* precomputePlan(key: string, context: PlanContext): PlanComputation {
-  const otherModel = modelFor(context);
+  const otherModel = latestModelFor(context);
   const ownPlan = context.cache.latestValue('RDS', planKey(key)) as RoutePlan | undefined;
   const model = closerModel(otherModel, ownPlan, context);
   const start = model?.plan ?? ownPlan;
-  const planned = yield* buildHostsInSteps(start?.planned, context, model);
-  const plan = yield* withDomainsInSteps(planned, start, context);
-  yield* recallPlan(key, context, (previous) =>
+  const plannedHosts = yield* buildHostsInSteps(start?.plannedHosts, context, model);
+  const plan = yield* withDomainsInSteps(plannedHosts, start, context);
+  yield* cachedPlanOrBuild(key, context, (previous) =>
     previous === ownPlan ? storeModel(plan, otherModel, context) : nextPlan(previous, context),
   ).blocks;
 }
 
 const planKey = (key: string): string => `plan ${key}`;
 
-function recallPlan(
+function cachedPlanOrBuild(
   key: string,
   { selection, scope, push, cache }: PlanContext,
   build: (previous: RoutePlan | undefined) => RoutePlan,
 ): RoutePlan {
   const { services, virtualServices } = selection.egress;
   const inputs = [services, scope.services, virtualServices, push.destinationRuleRevision, push.mesh];
-  return cache.recall('RDS', planKey(key), inputs, build);
+  return cache.getOrBuild('RDS', planKey(key), inputs, build);
 }
 
 /** Stores a plan as model for its groups, unless they already have a model with the same inputs. */
@@ -99,7 +104,7 @@ function storeModel(plan: RoutePlan, otherModel: PlanModel | undefined, context:
   const key = modelKey(context);
   const { dnsDomain } = shape;
   const model = { plan, mesh: push.mesh, differingHosts: hostsResolvedDifferently(context), dnsDomain };
-  if (otherModel === undefined || haveDifferentInputs(otherModel.plan.planned, plan.planned)) {
+  if (otherModel === undefined || haveDifferentInputs(otherModel.plan.plannedHosts, plan.plannedHosts)) {
     setBounded(modelsOfGroups(groupsOf(context)), key, model, maxModels);
   }
   setBounded(latestModels(push), key, model, maxModels);
@@ -108,7 +113,7 @@ function storeModel(plan: RoutePlan, otherModel: PlanModel | undefined, context:
 
 function nextPlan(ownPlan: RoutePlan | undefined, context: PlanContext): RoutePlan {
   if (context.selection.host !== undefined) return buildPlan(undefined, context);
-  const otherModel = modelFor(context);
+  const otherModel = latestModelFor(context);
   const model = closerModel(otherModel, ownPlan, context);
   return storeModel(buildPlan(model?.plan ?? ownPlan, context, model), otherModel, context);
 }
@@ -119,45 +124,49 @@ function closerModel(
   ownPlan: RoutePlan | undefined,
   context: PlanContext,
 ): PlanModel | undefined {
-  return ownPlan === undefined || isCloser(otherModel, ownPlan, context) ? otherModel : undefined;
+  return ownPlan === undefined || isCloserModel(otherModel, ownPlan, context) ? otherModel : undefined;
 }
 
 /** Whether the model, unlike the client's previous plan, has the current services, which avoids a full rebuild. */
-function isCloser(
+function isCloserModel(
   otherModel: PlanModel | undefined,
   ownPlan: RoutePlan,
   context: PlanContext,
 ): otherModel is PlanModel {
   const groups = groupsOf(context);
-  return otherModel !== undefined && otherModel.plan.planned.groups === groups && ownPlan.planned.groups !== groups;
+  return (
+    otherModel !== undefined && otherModel.plan.plannedHosts.groups === groups && ownPlan.plannedHosts.groups !== groups
+  );
 }
 
-function haveDifferentInputs(hosts: PlannedHosts, other: PlannedHosts): boolean {
+function haveDifferentInputs(hosts: PlannedHosts, otherHosts: PlannedHosts): boolean {
   return (
-    hosts.groups !== other.groups ||
-    hosts.virtualServices !== other.virtualServices ||
-    hosts.destinationRuleRevision !== other.destinationRuleRevision ||
-    hosts.services !== other.services
+    hosts.groups !== otherHosts.groups ||
+    hosts.virtualServices !== otherHosts.virtualServices ||
+    hosts.destinationRuleRevision !== otherHosts.destinationRuleRevision ||
+    hosts.services !== otherHosts.services
   );
 }
 
 /** @param otherModel set if `previous` is another client's plan */
 function buildPlan(previous: RoutePlan | undefined, context: PlanContext, otherModel?: PlanModel): RoutePlan {
-  return withDomains(buildHosts(previous?.planned, context, otherModel), previous, context);
+  return withDomains(buildHosts(previous?.plannedHosts, context, otherModel), previous, context);
 }
 
-function withDomains(planned: PlannedHosts, previous: RoutePlan | undefined, context: PlanContext): RoutePlan {
-  return runToEnd(withDomainsInSteps(planned, previous, context));
+function withDomains(plannedHosts: PlannedHosts, previous: RoutePlan | undefined, context: PlanContext): RoutePlan {
+  return runToEnd(withDomainsInSteps(plannedHosts, previous, context));
 }
 
 function* withDomainsInSteps(
-  planned: PlannedHosts,
+  plannedHosts: PlannedHosts,
   previous: RoutePlan | undefined,
   { selection }: PlanContext,
 ): Generator<undefined, RoutePlan> {
-  if (previous !== undefined && previous.planned.hosts === planned.hosts) return { ...previous, planned };
-  const { hosts } = planned;
-  const reassignedDomains = previous && reassignDomains(previous.domainAssignment, previous.planned.hosts, planned);
+  if (previous !== undefined && previous.plannedHosts.hosts === plannedHosts.hosts)
+    return { ...previous, plannedHosts };
+  const { hosts } = plannedHosts;
+  const reassignedDomains =
+    previous && reassignDomains(previous.domainAssignment, previous.plannedHosts.hosts, plannedHosts);
   const domainAssignment = reassignedDomains ?? (yield* assignDomainsInSteps(hosts, selection.host === undefined));
   const routesDependOn = (): readonly ConfigKey[] => hosts.flatMap(({ routes }) => routes.dependsOn);
   return {
@@ -165,7 +174,7 @@ function* withDomainsInSteps(
     routeDependencies: routesDependOn,
     hasCatchAll: domainAssignment.hasCatchAll,
     dependsOn: [],
-    planned,
+    plannedHosts,
     domainAssignment,
   };
 }
@@ -202,10 +211,10 @@ function* buildHostsInSteps(
   const unknownNames = unknownHosts(selection, groups, virtualServicesOfClient, scope);
   yield undefined;
   const changedHosts = previous && changedSince(previous, services, destinationRuleRevision);
-  const aliasedPlaces = aliasedPlacesOf(groups, aliases);
+  const aliasedGroupIndexes = aliasedGroupIndexesOf(groups, aliases);
   const inputs: PlanInputs = {
     ...{ groups, virtualServices, unknownNames },
-    ...{ services, destinationRuleRevision, aliasedPlaces },
+    ...{ services, destinationRuleRevision, aliasedPlaces: aliasedGroupIndexes },
   };
   const reusablePlan = changedHosts === undefined ? undefined : previous;
   const similarity = otherModel && similarityOf(otherModel, context);
@@ -219,14 +228,16 @@ function* buildHostsInSteps(
     reusablePlan &&
     (yield* rebuildChangedInSteps(reusablePlan, changedHosts!, { ...inputs, hostsWithAliases }, context, similarity));
   if (rebuiltHosts !== undefined) return rebuiltHosts;
-  const previousPlaces =
-    reusablePlan === undefined || reusablePlan.groups === groups ? undefined : placesByGroup(reusablePlan.groups);
+  const previousIndexByGroup =
+    reusablePlan === undefined || reusablePlan.groups === groups ? undefined : indexByGroup(reusablePlan.groups);
   const hostsByGroup: (CachedVirtualHost | readonly CachedVirtualHost[])[] = [];
   for (const [groupIndex, group] of groups.entries()) {
     // Groups with aliases are always checked, because aliases depend on services and VirtualServices.
     const names = aliases.get(group.service.hostname);
     const previousHost =
-      reusablePlan?.hostsByGroup[previousPlaces === undefined ? groupIndex : (previousPlaces.get(group) ?? -1)];
+      reusablePlan?.hostsByGroup[
+        previousIndexByGroup === undefined ? groupIndex : (previousIndexByGroup.get(group) ?? -1)
+      ];
     if (names !== undefined) {
       hostsByGroup.push(hostsWithAliases(groupIndex));
       yield undefined;
@@ -251,13 +262,13 @@ function* buildHostsInSteps(
     // A virtual host may have thousands of routes.
     yield host.routes.routePart;
   }
-  const hosts = inClaimOrder({ hostsByGroup, hostsByUnknownName });
-  const areUnchanged = previous !== undefined && sameItems(previous.hosts, hosts);
+  const hosts = sortByClaimPriority({ hostsByGroup, hostsByUnknownName });
+  const areHostsUnchanged = previous !== undefined && sameItems(previous.hosts, hosts);
   return {
     ...inputs,
     hostsByGroup,
     hostsByUnknownName,
-    hosts: areUnchanged ? previous.hosts : hosts,
+    hosts: areHostsUnchanged ? previous.hosts : hosts,
     changedPlaces: undefined,
   };
 }
@@ -267,7 +278,7 @@ interface PlanInputs
   readonly unknownNames: readonly UnknownHost[];
 }
 
-const placesByGroup = memoizeByObject(
+const indexByGroup = memoizeByObject(
   (groups: readonly ServiceGroup[]): ReadonlyMap<ServiceGroup, number> =>
     new Map(groups.map((group, groupIndex) => [group, groupIndex])),
 );
@@ -281,56 +292,56 @@ function* rebuildChangedInSteps(
     ...inputs
   }: PlanInputs & { readonly hostsWithAliases: (place: number) => readonly CachedVirtualHost[] },
   context: PlanContext,
-  similarity: Similarity | undefined,
+  similarity: ModelSimilarity | undefined,
 ): Generator<Encodable | undefined, PlannedHosts | undefined> {
-  const isOtherModel = similarity !== undefined;
+  const usesOtherModel = similarity !== undefined;
   const { groups, virtualServices, unknownNames, aliasedPlaces } = inputs;
   if (previous.groups !== groups || !sameItems(previous.aliasedPlaces, aliasedPlaces)) return undefined;
   if (unknownNames.length !== previous.hostsByUnknownName.size) return undefined;
   const hostsByUnknownName = new Map<string, CachedVirtualHost>();
-  const changedPlaces: number[] = [];
+  const changedGroupIndexes: number[] = [];
   let hostsByGroup: (CachedVirtualHost | readonly CachedVirtualHost[])[] | undefined;
   let hosts: CachedVirtualHost[] | undefined;
-  const hostPlaces = hostPlacesOf(previous);
+  const hostMapping = groupHostMappingOf(previous);
   const changedIndexes: number[] = [];
-  for (const index of placesToCheck(previous, changedHosts, inputs, similarity)) {
+  for (const index of groupIndexesToCheck(previous, changedHosts, inputs, similarity)) {
     const previousHost = previous.hostsByGroup[index]!;
     if (isList(previousHost)) continue;
     if (!isReusableHost(previousHost, groups[index]!, virtualServices[index], changedHosts, similarity?.isReusable))
       changedIndexes.push(index);
-    if (isOtherModel && index % checksPerStep === 0) yield undefined;
+    if (usesOtherModel && index % checksPerStep === 0) yield undefined;
   }
   const replaceHost = (groupIndex: number, host: CachedVirtualHost): void => {
     if (host === previous.hosts[groupIndex]) return;
     hosts ??= previous.hosts.slice();
     hosts[groupIndex] = host;
-    changedPlaces.push(groupIndex);
+    changedGroupIndexes.push(groupIndex);
   };
   for (const groupIndex of changedIndexes) {
     const host = buildVirtualHost(
       virtualHostSpecOf(groups[groupIndex]!, context.selection, virtualServices[groupIndex], []),
       context,
     );
-    replaceHost(hostPlaces.hostsOfGroup(groupIndex), host);
+    replaceHost(hostMapping.hostsOfGroup(groupIndex), host);
     hostsByGroup ??= previous.hostsByGroup.slice();
     hostsByGroup[groupIndex] = host;
     yield host.routes.routePart;
   }
   for (const groupIndex of aliasedPlaces) {
-    const all = hostsWithAliases(groupIndex);
+    const allHosts = hostsWithAliases(groupIndex);
     const previousHosts = previous.hostsByGroup[groupIndex] as readonly CachedVirtualHost[];
-    if (all.length !== previousHosts.length) return undefined;
-    if (sameItems(previousHosts, all)) continue;
-    for (const [index, host] of all.entries()) replaceHost(hostPlaces.hostsOfGroup(groupIndex) + index, host);
+    if (allHosts.length !== previousHosts.length) return undefined;
+    if (sameItems(previousHosts, allHosts)) continue;
+    for (const [index, host] of allHosts.entries()) replaceHost(hostMapping.hostsOfGroup(groupIndex) + index, host);
     hostsByGroup ??= previous.hostsByGroup.slice();
-    hostsByGroup[groupIndex] = all;
-    if (isOtherModel) yield all[0]!.routes.routePart;
+    hostsByGroup[groupIndex] = allHosts;
+    if (usesOtherModel) yield allHosts[0]!.routes.routePart;
   }
-  const groupHostCount = hostPlaces.hostsOfGroup(groups.length);
+  const groupHostCount = hostMapping.hostsOfGroup(groups.length);
   const previousNames = previous.hostsByUnknownName.keys();
   for (const [index, unknownName] of unknownNames.entries()) {
     if (previousNames.next().value !== unknownName.hostname) return undefined;
-    const host = hostOfUnknownName(unknownName, isOtherModel ? undefined : previous, changedHosts, inputs, context);
+    const host = hostOfUnknownName(unknownName, usesOtherModel ? undefined : previous, changedHosts, inputs, context);
     hostsByUnknownName.set(unknownName.hostname, host);
     replaceHost(groupHostCount + index, host);
     yield host.routes.routePart;
@@ -340,29 +351,31 @@ function* rebuildChangedInSteps(
     hostsByGroup: hostsByGroup ?? previous.hostsByGroup,
     hostsByUnknownName,
     hosts: hosts ?? previous.hosts,
-    changedPlaces,
+    changedPlaces: changedGroupIndexes,
   };
 }
 
-function placesToCheck(
+function groupIndexesToCheck(
   previous: PlannedHosts,
   changedHosts: ChangedHosts,
   inputs: PlanInputs,
-  similarity: Similarity | undefined,
+  similarity: ModelSimilarity | undefined,
 ): Iterable<number> {
   const { groups, virtualServices } = inputs;
-  const differentlyRouted = differingPlaces(previous.virtualServices, virtualServices);
+  const differentlyRouted = differingIndexes(previous.virtualServices, virtualServices);
   if (similarity === undefined)
     return changedHosts.names.size === 0
       ? differentlyRouted
-      : placesLeadingToChanged(previous, changedHosts, differentlyRouted, inputs);
+      : indexesLeadingToChangedHosts(previous, changedHosts, differentlyRouted, inputs);
   if (similarity.differingHosts === undefined || changedHosts.wildcards.length > 0) return groups.keys();
   const differingHosts = [...similarity.differingHosts, ...changedHosts.names];
-  const toRecheck = placesToRecheck(previous, hostPlacesOf(previous).groupOf, {
+  const indexesToRecheck = groupIndexesToRecheck(previous, groupHostMappingOf(previous).groupOf, {
     differing: differingHosts,
     domains: similarity.dnsDomains,
   });
-  const hostIndexes = new Set([...differentlyRouted, ...toRecheck].filter((hostIndex) => hostIndex < groups.length));
+  const hostIndexes = new Set(
+    [...differentlyRouted, ...indexesToRecheck].filter((hostIndex) => hostIndex < groups.length),
+  );
   return [...hostIndexes].sort((a, b) => a - b);
 }
 
@@ -370,7 +383,7 @@ function placesToCheck(
 const maxIndexedNames = 64;
 
 /** Returns all groups if there are aliases. */
-function placesLeadingToChanged(
+function indexesLeadingToChangedHosts(
   previous: PlannedHosts,
   { names, wildcards }: ChangedHosts,
   differentlyRouted: readonly number[],
@@ -378,8 +391,8 @@ function placesLeadingToChanged(
 ): Iterable<number> {
   const haveAliases = aliasesIn(services).length > 0 || aliasesIn(previous.services).length > 0;
   if (haveAliases || wildcards.length > 0 || names.size > maxIndexedNames) return groups.keys();
-  const leadingTo = placesByDestination(groups, virtualServices);
-  const hostIndexes = new Set([...differentlyRouted, ...[...names].flatMap((name) => leadingTo.get(name) ?? [])]);
+  const indexesByHost = groupIndexesByDestination(groups, virtualServices);
+  const hostIndexes = new Set([...differentlyRouted, ...[...names].flatMap((name) => indexesByHost.get(name) ?? [])]);
   return [...hostIndexes].sort((a, b) => a - b);
 }
 
@@ -394,7 +407,7 @@ function isReusableHost(
   isReusable: IsReusable | undefined,
 ): boolean {
   return (
-    isUnchanged(previousHost, virtualService, changedHosts) &&
+    isHostUnchanged(previousHost, virtualService, changedHosts) &&
     (isReusable === undefined || isReusable(previousHost, service.hostname))
   );
 }
@@ -409,7 +422,7 @@ function hostOfUnknownName(
   const previousHost = previous?.hostsByUnknownName.get(hostname);
   // The port of a host without a service depends on all services.
   const isReusable = previous?.services === services && previous.groups === groups;
-  if (previousHost !== undefined && isReusable && isUnchanged(previousHost, virtualService, changedHosts!))
+  if (previousHost !== undefined && isReusable && isHostUnchanged(previousHost, virtualService, changedHosts!))
     return previousHost;
   return buildVirtualHost({ hostname, port, listenerPort: port, aliasServices: [], virtualService }, context);
 }
@@ -418,7 +431,7 @@ function isList(host: CachedVirtualHost | readonly CachedVirtualHost[]): host is
   return Array.isArray(host);
 }
 
-function inClaimOrder({
+function sortByClaimPriority({
   hostsByGroup,
   hostsByUnknownName,
 }: Pick<PlannedHosts, 'hostsByGroup' | 'hostsByUnknownName'>): readonly CachedVirtualHost[] {

@@ -9,7 +9,7 @@ import type { Port, Service } from '../../../model/services/service.ts';
 import { isAlias } from '../../../model/services/service-alias.ts';
 import { serviceText } from '../../inputs/input-text.ts';
 import { virtualHostName } from '../../traffic/resource-names.ts';
-import { type DomainOptions, domainsOf, type NamedService, sharedLabels } from '../translate/domains.ts';
+import { countSharedLabels, type DomainOptions, domainsOf, type NamedService } from '../translate/domains.ts';
 
 export interface Domains {
   readonly domainNames: readonly string[];
@@ -68,21 +68,21 @@ export function serviceGroups(
 /** Returns the same object for clients with equal short names. */
 export function domainsOfGroup(group: ServiceGroup, aliases: readonly string[], options: DomainOptions): Domains {
   const { hostname } = group.service;
-  const labels = [hostname, ...aliases].map((name) => sharedLabels(name, options.proxyDomain));
+  const labels = [hostname, ...aliases].map((name) => countSharedLabels(name, options.proxyDomain));
   const key = `${labels} ${options.port} ${options.absoluteNames} ${aliases}`;
   let domains = group.domains.get(key);
   if (domains === undefined) {
     const { service, addresses } = group;
-    const withText = domainsWithText({ hostname, headless: isHeadless(service), addresses, aliases }, options);
-    domains = aliases.length === 0 ? { ...withText, sharedLabelCount: labels[0]! } : withText;
+    const domainsAndText = domainsWithText({ hostname, headless: isHeadless(service), addresses, aliases }, options);
+    domains = aliases.length === 0 ? { ...domainsAndText, sharedLabelCount: labels[0]! } : domainsAndText;
     setBounded(group.domains, key, domains, maxDomainForms);
   }
   return domains;
 }
 
 export function domainsWithText(service: NamedService, options: DomainOptions): Domains {
-  const all = domainsOf(service, options);
-  return { domainNames: all, text: all.join() };
+  const allDomains = domainsOf(service, options);
+  return { domainNames: allDomains, text: allDomains.join() };
 }
 
 function buildGroups(

@@ -14,7 +14,7 @@ import type { Encodable } from '../../messages/resource.ts';
 import { resolveAlias } from '../../traffic/alias.ts';
 import type { ProxyReach } from '../../traffic/reach.ts';
 import { virtualHostName } from '../../traffic/resource-names.ts';
-import { type DomainOptions, sharedLabels } from '../translate/domains.ts';
+import { countSharedLabels, type DomainOptions } from '../translate/domains.ts';
 import { defaultRoute, type RouteContext, virtualServiceRoutes } from '../translate/route.ts';
 import { destinationsOf, namespaceTextFor, shapeTextFor } from '../translate/virtual-service-inputs.ts';
 import { combineDependencies } from '../translate/with-dependencies.ts';
@@ -122,7 +122,7 @@ export function hasSameNamesFor(
     routes.resolutions !== undefined &&
     domains.sharedLabelCount !== undefined &&
     routes.clientText === clientTextOf(virtualService, shape) &&
-    domains.sharedLabelCount === sharedLabels(hostname, shape.dnsDomain)
+    domains.sharedLabelCount === countSharedLabels(hostname, shape.dnsDomain)
   );
 }
 
@@ -173,9 +173,13 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, cache, reach }: PlanC
   let destinationRulesText = '';
   for (const host of hosts) {
     const { chain } = resolveAlias(host, reach);
-    const [first] = chain;
+    const [firstService] = chain;
     if (chain.length <= 1) {
-      hostResolutions.push({ host, service: first, rule: first && reach.destinationRuleFor(first) });
+      hostResolutions.push({
+        host,
+        service: firstService,
+        rule: firstService && reach.destinationRuleFor(firstService),
+      });
     }
     for (const chainedService of chain) {
       const rule = reach.destinationRuleFor(chainedService);
@@ -190,7 +194,7 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, cache, reach }: PlanC
   const client = clientTextOf(virtualService, shape);
   const resolutions = hostResolutions.length === hosts.length ? hostResolutions : undefined;
   const key = `${hostText} ${port} ${listenerPort} ${ruleText(virtualService)} ${client}${destinationRulesText}`;
-  return cache.recall('RDS', key, inputs, (): CachedRoutes => {
+  return cache.getOrBuild('RDS', key, inputs, (): CachedRoutes => {
     const namedAliases = aliasService === undefined ? aliasServices : [aliasService];
     const context: RouteContext = {
       shape,

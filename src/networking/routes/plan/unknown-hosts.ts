@@ -70,7 +70,7 @@ function portOfUnknown(
   scope: SidecarScope,
 ): (hostname: string) => number | undefined {
   const { services } = selection.egress;
-  const registered = resolvableNames(services, scope);
+  const serviceNames = resolvableNames(services, scope);
   const wildcards = new Map<string, number>();
   for (const [groupIndex, { service }] of groups.entries()) {
     if (isWildcard(service.hostname) && !wildcards.has(service.hostname)) wildcards.set(service.hostname, groupIndex);
@@ -78,7 +78,7 @@ function portOfUnknown(
   const isAboveServices = coversServices(services);
   const onUnknownPort = selection.port === undefined || selection.port === portOfUnknownHosts;
   return (hostname) => {
-    if (registered.has(hostname)) return undefined;
+    if (serviceNames.has(hostname)) return undefined;
     const coveringIndexes =
       wildcards.size === 0 ? [] : [...coveringKeys(hostname, wildcards)].map((host) => wildcards.get(host)!);
     if (coveringIndexes.length > 0) return groups[Math.min(...coveringIndexes)]!.port.number;
@@ -89,11 +89,11 @@ function portOfUnknown(
 
 /** Computes the names only once, because there may be as many wildcards as services. */
 function coversServices(services: readonly Service[]): (wildcard: string) => boolean {
-  let widerNames: Names | undefined;
+  let wildcardNames: Names | undefined;
   return (wildcard) => {
     if (isPartialWildcard(wildcard)) return services.some(({ hostname }) => isHostWithin(hostname, wildcard));
-    widerNames ??= new Set(services.flatMap(({ hostname }) => [...widerHosts(hostname)]));
-    return widerNames.has(wildcard);
+    wildcardNames ??= new Set(services.flatMap(({ hostname }) => [...widerHosts(hostname)]));
+    return wildcardNames.has(wildcard);
   };
 }
 
@@ -107,8 +107,8 @@ function resolvableNames(services: readonly Service[], scope: SidecarScope): Nam
   let names = namesByReach.get(scope.services);
   if (names === undefined) {
     const targetOf = (service: Service) => aliasTarget(service, (host) => scope.serviceByHostname(host));
-    const resolvable = services.filter((service) => !isAlias(service) || targetOf(service) !== undefined);
-    names = new Set(resolvable.map(({ hostname }) => hostname));
+    const resolvableServices = services.filter((service) => !isAlias(service) || targetOf(service) !== undefined);
+    names = new Set(resolvableServices.map(({ hostname }) => hostname));
     namesByReach.set(scope.services, names);
   }
   return names;

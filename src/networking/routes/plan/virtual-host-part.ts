@@ -11,7 +11,7 @@ import type { Origin } from '../../../model/config/config.ts';
 import { originsOf, withOrigins } from '../../inputs/message-origin.ts';
 import type { NamedPart } from '../../messages/part-block.ts';
 import { Encodable } from '../../messages/resource.ts';
-import { wireForm } from '../../messages/wire-form.ts';
+import { encodeDeterministically } from '../../messages/wire-form.ts';
 import { virtualHost } from '../translate/route-configuration.ts';
 
 export function routesPart(routes: Route[], origins: readonly Origin[]): Encodable {
@@ -41,7 +41,10 @@ export class VirtualHostPart implements NamedPart {
 
   get chunks(): readonly Uint8Array[] {
     const { name, domains } = this;
-    this.#head ??= wireForm(VirtualHostSchema, create(VirtualHostSchema, { name, domains: [...domains] }));
+    this.#head ??= encodeDeterministically(
+      VirtualHostSchema,
+      create(VirtualHostSchema, { name, domains: [...domains] }),
+    );
     return [this.#head, this.remainder.bytes];
   }
 }

@@ -1,6 +1,6 @@
 import { memoizeByObject, memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
-import { mostSpecific } from '../../../model/fields/hostname.ts';
+import { mostSpecificKey } from '../../../model/fields/hostname.ts';
 import type { HttpMatchRequest, HttpRoute } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
@@ -29,7 +29,7 @@ export function virtualServicesForClient(
 ): ClientVirtualServices {
   const { firstServiceByHost, conditionalServices, matchesPort } = indexServices(virtualServices);
   const cachedByPort = new Map<number, VirtualServicesByHost>();
-  const forPort = (port: number): VirtualServicesByHost => {
+  const servicesForPort = (port: number): VirtualServicesByHost => {
     const cachedByHost = cachedByPort.get(port);
     if (cachedByHost !== undefined) return cachedByHost;
     const servicesByHost =
@@ -37,7 +37,7 @@ export function virtualServicesForClient(
     cachedByPort.set(port, servicesByHost);
     return servicesByHost;
   };
-  return { hosts: firstServiceByHost.keys(), isSameAtAllPorts: !matchesPort, forPort };
+  return { hosts: firstServiceByHost.keys(), isSameAtAllPorts: !matchesPort, forPort: servicesForPort };
 }
 
 export function virtualServicesOfGroups(
@@ -59,19 +59,19 @@ interface IndexedVirtualServices {
 }
 
 const indexServices = memoizeByObject((virtualServices: readonly ResolvedVirtualService[]): IndexedVirtualServices => {
-  const conditional = virtualServices.filter((service) => !matchFactsOf(service).appliesToAll);
-  const matchesPort = conditional.some((service) =>
+  const conditionalServices = virtualServices.filter((service) => !matchFactsOf(service).appliesToAll);
+  const matchesPort = conditionalServices.some((service) =>
     matchFactsOf(service).matches.some(({ port }) => port !== undefined),
   );
   return {
-    firstServiceByHost: firstByHost(virtualServices, noneExcluded),
-    conditionalServices: conditional,
+    firstServiceByHost: firstByHost(virtualServices, noExcludedServices),
+    conditionalServices: conditionalServices,
     matchesPort,
     cachedByExcluded: new Map(),
   };
 });
 
-const noneExcluded: ReadonlySet<ResolvedVirtualService> = new Set();
+const noExcludedServices: ReadonlySet<ResolvedVirtualService> = new Set();
 
 /** Cache limit. Few VirtualServices have client conditions, so most clients get equal results. */
 const maxVariants = 64;
@@ -147,6 +147,6 @@ function virtualServiceOf(
 ): ResolvedVirtualService | undefined {
   const exactService = servicesByHost.get(hostname);
   if (exactService !== undefined) return exactService;
-  const host = mostSpecific(hostname, servicesByHost);
+  const host = mostSpecificKey(hostname, servicesByHost);
   return host === undefined ? undefined : servicesByHost.get(host);
 }

@@ -38,7 +38,7 @@ export function forwardAction(
   context: ActionContext,
 ): WithDependencies<RouteAction> {
   const { value: hashes, dependsOn } = hashPolicies(destinations, context);
-  const host = route.rewrite?.authority ?? hostFromHeaders(route.headers) ?? soleHost(destinations);
+  const host = route.rewrite?.authority ?? hostFromHeaders(route.headers) ?? singleHost(destinations);
   const value = create(RouteActionSchema, {
     clusterSpecifier: clusterSpecifier(destinations, context),
     timeout: duration(route.timeoutMs ?? 0),
@@ -84,7 +84,7 @@ function clusterSpecifier(
 }
 
 /** Returns the rewritten host of the route if there is a single destination. With several, each weighted cluster has its own. */
-function soleHost(destinations: readonly HttpRouteDestination[]): string | undefined {
+function singleHost(destinations: readonly HttpRouteDestination[]): string | undefined {
   return destinations.length === 1 ? hostFromHeaders(destinations[0]!.headers) : undefined;
 }
 
@@ -98,13 +98,13 @@ function hashPolicies(
 ): WithDependencies<RouteAction_HashPolicy[]> {
   const { value, dependsOn } = combineDependencies(destinations.map(({ destination }) => hashOf(destination, context)));
   const policies = value.filter((policy) => policy !== undefined);
-  const distinct = policies.filter(
+  const distinctPolicies = policies.filter(
     (policy, policyIndex) =>
       !policies
         .slice(0, policyIndex)
         .some((previousPolicy) => equals(RouteAction_HashPolicySchema, previousPolicy, policy)),
   );
-  return { value: distinct, dependsOn };
+  return { value: distinctPolicies, dependsOn };
 }
 
 export function hashOf(

@@ -21,19 +21,19 @@ export interface DomainOptions {
 
 export function domainsOf(service: NamedService, options: DomainOptions): readonly string[] {
   const { proxyDomain, port, absoluteNames = true } = options;
-  const formsOf = (hostname: string): string[] => [
-    ...hostForms(hostname, absoluteNames),
+  const namesWithPort = (hostname: string): string[] => [
+    ...hostNameForms(hostname, absoluteNames),
     ...shortNames(hostname, proxyDomain),
   ];
-  const names = formsOf(service.hostname);
+  const names = namesWithPort(service.hostname);
   const podNames = service.headless ? names.map((name) => `*.${name}`) : [];
-  const hostDomains = [...names, ...podNames, ...(service.aliases ?? []).flatMap(formsOf)];
+  const hostDomains = [...names, ...podNames, ...(service.aliases ?? []).flatMap(namesWithPort)];
   const addresses = service.addresses.filter((address) => !isCidr(address) && !isUnspecified(address));
   const domains = [...new Set([...hostDomains, ...addresses.map(bracketIpv6)])];
   return port === undefined ? domains : domains.flatMap((domain) => [domain, `${domain}:${port}`]);
 }
 
-function hostForms(hostname: string, absoluteNames: boolean): string[] {
+function hostNameForms(hostname: string, absoluteNames: boolean): string[] {
   if (isIPv6(hostname)) return [bracketIpv6(hostname)];
   return isWildcard(hostname) || !absoluteNames ? [hostname] : [hostname, `${hostname}.`];
 }
@@ -43,7 +43,7 @@ function hostForms(hostname: string, absoluteNames: boolean): string[] {
  * other namespaces cannot use the first.
  */
 export function shortNames(hostname: string, proxyDomain: string): readonly string[] {
-  const sharedCount = sharedLabels(hostname, proxyDomain);
+  const sharedCount = countSharedLabels(hostname, proxyDomain);
   if (sharedCount === 0) return [];
   const host = hostname.split('.');
   const uniqueForms = host.slice(0, host.length - sharedCount);
@@ -57,20 +57,21 @@ export function shortNames(hostname: string, proxyDomain: string): readonly stri
  * Number of trailing labels that name and search domain have in common, which determines the short names. 0 for a
  * wildcard, which has no short names.
  */
-export function sharedLabels(hostname: string, proxyDomain: string): number {
+export function countSharedLabels(hostname: string, proxyDomain: string): number {
   if (isWildcard(hostname)) return 0;
   let sharedCount = 0;
   // Excludes the first label of the host, because the short name must not be empty.
-  let [inName, inDomain] = [hostname.length, proxyDomain.length];
-  while (inName > 0 && inDomain > 0) {
+  let [nameOffset, domainOffset] = [hostname.length, proxyDomain.length];
+  while (nameOffset > 0 && domainOffset > 0) {
     const [dotInName, dotInDomain] = [
-      hostname.lastIndexOf('.', inName - 1),
-      proxyDomain.lastIndexOf('.', inDomain - 1),
+      hostname.lastIndexOf('.', nameOffset - 1),
+      proxyDomain.lastIndexOf('.', domainOffset - 1),
     ];
-    if (dotInName < 0 || inName - dotInName !== inDomain - dotInDomain) return sharedCount;
-    if (hostname.slice(dotInName + 1, inName) !== proxyDomain.slice(dotInDomain + 1, inDomain)) return sharedCount;
+    if (dotInName < 0 || nameOffset - dotInName !== domainOffset - dotInDomain) return sharedCount;
+    if (hostname.slice(dotInName + 1, nameOffset) !== proxyDomain.slice(dotInDomain + 1, domainOffset))
+      return sharedCount;
     sharedCount++;
-    [inName, inDomain] = [dotInName, dotInDomain];
+    [nameOffset, domainOffset] = [dotInName, dotInDomain];
   }
   return sharedCount;
 }

@@ -12,7 +12,7 @@ import { isClaimKey } from '../../../model/fields/claim-key.ts';
 import type { StringMatch, ValueMatch } from '../../../model/kinds/virtual-service/string-match.ts';
 import type { HttpMatchRequest } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
-import { isSelected } from '../../../model/services/label-match.ts';
+import { matchesSelector } from '../../../model/services/label-match.ts';
 import type { Init } from '../../messages/init.ts';
 import { claimMatchers } from './claims.ts';
 import { stringMatcher } from './string-matcher.ts';
@@ -29,7 +29,7 @@ export function appliesTo(match: HttpMatchRequest, { shape, gateway, listenerPor
   return (
     !match.never &&
     (match.port === undefined || match.port === listenerPort) &&
-    isSelected(match.sourceLabels ?? {}, shape.labels) &&
+    matchesSelector(match.sourceLabels ?? {}, shape.labels) &&
     (match.sourceNamespace === undefined || match.sourceNamespace === shape.configNamespace) &&
     (!match.gateways?.length || match.gateways.includes(gateway))
   );
@@ -54,17 +54,17 @@ export function routeMatch(match: HttpMatchRequest): RouteMatch {
 /** Whether all requests match, so that later routes are unreachable. */
 export function isCatchAll(match: RouteMatch): boolean {
   const { $typeName: _, $unknown: _1, pathSpecifier, caseSensitive: _2, ...conditions } = match;
-  const anyPath =
+  const matchesAnyPath =
     (pathSpecifier.case === 'prefix' && pathSpecifier.value === '/') ||
     (pathSpecifier.case === 'safeRegex' && (pathSpecifier.value.regex === '.*' || pathSpecifier.value.regex === '/.*'));
-  return anyPath && Object.values<unknown>(conditions).every(isNoCondition);
+  return matchesAnyPath && Object.values<unknown>(conditions).every(isEmptyCondition);
 }
 
 /**
  * Whether a field is unset. Checks every field, including ones that are not generated yet, because ignoring a
  * condition would drop later routes.
  */
-function isNoCondition(value: unknown): boolean {
+function isEmptyCondition(value: unknown): boolean {
   return value === undefined || (Array.isArray(value) && value.length === 0);
 }
 

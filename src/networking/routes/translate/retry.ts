@@ -22,17 +22,17 @@ const previousPriorities = typedExtension(
 /**
  * Uses the settings of the route, the mesh, or the built-in policy, in this order.
  *
- * @param sticky whether a consistent hash selects the host, which retries must keep
+ * @param isSticky whether a consistent hash selects the host, which retries must keep
  */
 export function retryPolicy(
   routeRetry: HttpRetry | undefined,
   mesh: HttpRetry | undefined,
-  sticky: boolean,
+  isSticky: boolean,
 ): RetryPolicy | undefined {
   const retry = { ...mesh, ...routeRetry };
   if (retry.attempts !== undefined && retry.attempts <= 0) return undefined;
   const { conditions, statusCodes } = splitRetryOn(retry.retryOn || defaultRetryOn);
-  const avoidTriedHosts = !sticky && retry.retryIgnorePreviousHosts !== false;
+  const avoidTriedHosts = !isSticky && retry.retryIgnorePreviousHosts !== false;
   return create(RetryPolicySchema, {
     retryOn: conditions,
     retriableStatusCodes: statusCodes,

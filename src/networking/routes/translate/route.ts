@@ -42,11 +42,11 @@ export function virtualServiceRoutes(
   virtualService: ResolvedVirtualService,
   contexts: readonly RouteContext[],
 ): WithDependencies<Route[]> {
-  return runToEnd(buildingVirtualServiceRoutes(virtualService, contexts));
+  return runToEnd(buildVirtualServiceRoutesInSteps(virtualService, contexts));
 }
 
 /** Yields, because a VirtualService may have thousands of routes. */
-export function* buildingVirtualServiceRoutes(
+export function* buildVirtualServiceRoutesInSteps(
   virtualService: ResolvedVirtualService,
   contexts: readonly RouteContext[],
 ): Generator<undefined, WithDependencies<Route[]>> {
@@ -54,34 +54,34 @@ export function* buildingVirtualServiceRoutes(
   const dependsOn: ConfigKey[] = [...virtualService.origins];
   const matches = [...matchesOf(virtualService)];
   /** Whether a match was translated to a catch-all, by the index of the match. */
-  const translated = new Map<number, boolean>();
+  const catchAllByMatchIndex = new Map<number, boolean>();
   for (const context of contexts) {
     for (const [matchIndex, { http, index, match }] of matches.entries()) {
       if (!appliesTo(match, context)) continue;
-      let takesAll = translated.get(matchIndex);
-      if (takesAll === undefined) {
+      let isCatchAllMatch = catchAllByMatchIndex.get(matchIndex);
+      if (isCatchAllMatch === undefined) {
         const route = toRoute(http, match, virtualService, context);
         if (route === undefined) continue;
         value.push(withOrigins(route.value, httpRouteOrigins(virtualService, index)));
         for (const key of route.dependsOn) dependsOn.push(key);
         if (value.length % routesAtATime === 0) yield undefined;
-        takesAll = isCatchAll(route.value.match!);
-        translated.set(matchIndex, takesAll);
+        isCatchAllMatch = isCatchAll(route.value.match!);
+        catchAllByMatchIndex.set(matchIndex, isCatchAllMatch);
       }
-      if (takesAll) break;
+      if (isCatchAllMatch) break;
     }
   }
   return { value, dependsOn };
 }
 
-interface PlacedMatch {
+interface IndexedMatch {
   readonly http: HttpRoute;
   readonly index: number;
   readonly match: HttpMatchRequest;
 }
 
 /** A route without matches applies to all requests. */
-function* matchesOf({ config }: ResolvedVirtualService): Iterable<PlacedMatch> {
+function* matchesOf({ config }: ResolvedVirtualService): Iterable<IndexedMatch> {
   const matchAll: readonly HttpMatchRequest[] = [{}];
   for (const [index, http] of (config.spec.http ?? []).entries()) {
     for (const match of http.match?.length ? http.match : matchAll) yield { http, index, match };
@@ -126,14 +126,14 @@ function toRoute(
   { config }: ResolvedVirtualService,
   context: RouteContext,
 ): WithDependencies<Route> | undefined {
-  const translated = actionOf(http, context);
-  if (translated === undefined) return undefined;
-  const { value: action, dependsOn } = translated;
+  const translatedAction = actionOf(http, context);
+  if (translatedAction === undefined) return undefined;
+  const { value: action, dependsOn } = translatedAction;
   const envoyMatch = routeMatch(match);
   const destinations = usedDestinations(http);
-  const soleDestination = destinations.length === 1 && action.case === 'route' ? destinations[0] : undefined;
+  const singleDestination = destinations.length === 1 && action.case === 'route' ? destinations[0] : undefined;
   const routeHeaders = headerFields(http.headers);
-  const operationHost = soleDestination ? soleDestination.destination.host : config.name;
+  const operationHost = singleDestination ? singleDestination.destination.host : config.name;
   const value = create(RouteSchema, {
     name: [http.name, match.name].filter(Boolean).join('.'),
     match: envoyMatch,
@@ -143,7 +143,7 @@ function toRoute(
     typedPerFilterConfig: filterConfigs(http),
     statPrefix: match.statPrefix ?? '',
     ...withoutPeerClaim(
-      soleDestination ? joinedHeaders(routeHeaders, headerFields(soleDestination.headers)) : routeHeaders,
+      singleDestination ? joinedHeaders(routeHeaders, headerFields(singleDestination.headers)) : routeHeaders,
       destinations,
       context,
     ),

@@ -19,17 +19,17 @@ export function recordAction(
     });
     return;
   }
-  if (type === 'xstate.stopChild' && params !== undefined) noteStopOrder(recording, params as AnyActorRef, ref);
-  if (type === 'xstate.raise') recordTimer(recording, ref, params as Raised);
+  if (type === 'xstate.stopChild' && params !== undefined) recordStopCause(recording, params as AnyActorRef, ref);
+  if (type === 'xstate.raise') recordTimer(recording, ref, params as RaiseAction);
 }
 
-interface Raised {
+interface RaiseAction {
   readonly event: { readonly type: string };
   /** Milliseconds. */
   readonly delay?: number;
 }
 
-function recordTimer({ actors, record }: RecorderContext, ref: AnyActorRef, { event, delay }: Raised): void {
+function recordTimer({ actors, record }: RecorderContext, ref: AnyActorRef, { event, delay }: RaiseAction): void {
   const timer = timerName(event.type);
   if (timer === undefined || delay === undefined) return;
   const actor = actors.of(ref);
@@ -39,8 +39,11 @@ function recordTimer({ actors, record }: RecorderContext, ref: AnyActorRef, { ev
   record({ kind: 'timer-started', actor: actor.name, timer, state, ms: delay, ...actors.causeOf(ref) });
 }
 
-function noteStopOrder({ actors }: RecorderContext, child: AnyActorRef, stopper: AnyActorRef): void {
+function recordStopCause({ actors }: RecorderContext, child: AnyActorRef, stoppingActor: AnyActorRef): void {
   const stoppedActor: KnownActor = actors.of(child);
-  const duringSeq = stoppedActor.inbox[0]?.seq ?? 0;
-  stoppedActor.stoppedFor = { ...actors.causeOf(stopper), ...(duringSeq > 0 && { during: duringSeq }) };
+  const currentEventSeq = stoppedActor.inbox[0]?.seq ?? 0;
+  stoppedActor.stoppedFor = {
+    ...actors.causeOf(stoppingActor),
+    ...(currentEventSeq > 0 && { during: currentEventSeq }),
+  };
 }

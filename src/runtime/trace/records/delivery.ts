@@ -5,14 +5,14 @@ import type { RecorderContext } from './record-context.ts';
 
 export function recordDelivery(
   { actors, omitted, record, data }: RecorderContext,
-  to: AnyActorRef,
+  target: AnyActorRef,
   from: AnyActorRef | undefined,
   event: TracedEvent,
 ): void {
-  const receiver = actors.of(to);
+  const receiver = actors.of(target);
   if (event.type === 'xstate.init') {
     // The parent may have sent an event before the actor started, and the start is processed first.
-    if (receiver.machine !== undefined) receiver.inbox.unshift({ event, seq: receiver.spawned });
+    if (receiver.machine !== undefined) receiver.inbox.unshift({ event, seq: receiver.spawnSeq });
     return;
   }
   if (omitted.has(event.type)) {
@@ -24,12 +24,12 @@ export function recordDelivery(
     receiver.inbox.push({ event, seq: record({ kind: 'timer', actor: receiver.name, timer }) });
     return;
   }
-  const isDelivered = to.getSnapshot()?.status === 'active';
+  const isDelivered = target.getSnapshot()?.status === 'active';
   const eventRecord = record({
     kind: 'event',
     from: from === undefined ? 'outside' : actors.of(from).name,
     to: receiver.name,
-    event: plain(data(event) as TracedEvent),
+    event: withErrorMessage(data(event) as TracedEvent),
     ...(!isDelivered && { undelivered: true }),
     ...actors.causeOf(from),
   });
@@ -37,6 +37,6 @@ export function recordDelivery(
 }
 
 /** Keeps the message of an Error object, which JSON shows as `{}`. */
-function plain(event: TracedEvent): TracedEvent {
+function withErrorMessage(event: TracedEvent): TracedEvent {
   return event.error instanceof Error ? { ...event, error: event.error.message } : event;
 }

@@ -12,32 +12,40 @@ export function recordStep(
   { actors, omitted, record, data }: RecorderContext,
   ref: AnyActorRef,
   snapshot: MachineState,
-  on: string,
+  eventType: string,
   transitions: readonly AnyTransitionDefinition[],
 ): void {
   const actor = actors.of(ref);
   if (actor.machine === undefined) return;
-  const sameStates = areValuesEqual(snapshot.value, actor.value);
-  if (sameStates && (snapshot.context === actor.seen || omitted.has(on)) && transitions.length === 0) return;
-  const to = sameStates ? actor.state : stateName(snapshot.value);
+  const hasSameState = areValuesEqual(snapshot.value, actor.value);
+  if (
+    hasSameState &&
+    (snapshot.context === actor.recordedContextSource || omitted.has(eventType)) &&
+    transitions.length === 0
+  )
+    return;
+  const targetState = hasSameState ? actor.state : stateName(snapshot.value);
   const from = actor.state;
   actor.value = snapshot.value;
-  if (to === from && omitted.has(on)) return;
-  const context = snapshot.context === actor.seen && transitions.length === 0 ? actor.context : data(snapshot.context);
+  if (targetState === from && omitted.has(eventType)) return;
+  const context =
+    snapshot.context === actor.recordedContextSource && transitions.length === 0
+      ? actor.context
+      : data(snapshot.context);
   const change = changesOf(actor.context, context);
-  const takenTransitions = takenNumbers(actor.machine, transitions);
-  if (to === from && change.length === 0 && takenTransitions.length === 0) return;
-  actor.state = to;
+  const takenTransitions = takenTransitionNumbers(actor.machine, transitions);
+  if (targetState === from && change.length === 0 && takenTransitions.length === 0) return;
+  actor.state = targetState;
   actor.context = context;
-  actor.seen = snapshot.context;
+  actor.recordedContextSource = snapshot.context;
   const step = {
     actor: actor.name,
-    on,
+    on: eventType,
     ...actors.causeOf(ref),
     ...(takenTransitions.length > 0 && { taken: takenTransitions }),
     ...(change.length > 0 && { change }),
   };
-  record(to === from ? { kind: 'step', ...step } : { kind: 'transition', from, to, ...step });
+  record(targetState === from ? { kind: 'step', ...step } : { kind: 'transition', from, to: targetState, ...step });
 }
 
 /** XState creates a new value for each step, although most are equal. */
@@ -50,7 +58,7 @@ function areValuesEqual(a: StateValue | undefined, b: StateValue | undefined): b
 }
 
 /** Transitions with an effect; a transition that a chart declares to ignore an event is not one. */
-function takenNumbers(machine: AnyStateMachine, transitions: readonly AnyTransitionDefinition[]): number[] {
+function takenTransitionNumbers(machine: AnyStateMachine, transitions: readonly AnyTransitionDefinition[]): number[] {
   if (transitions.length === 0) return [];
   const numbers = transitionNumbers(machine);
   return transitions.flatMap((transition) => {

@@ -11,7 +11,7 @@ export const triggersAreApplied: Invariant = {
   name: 'every trigger is applied or superseded',
   whenIdle({ host, desired, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
     if (stopOrdered || agentExitCode !== undefined || triesSinceTrigger > retryBudget) return undefined;
-    if (mayWaitForEver === true || host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
+    if (mayWaitForEver === true || host.processes.some(({ isUnkillable }) => isUnkillable)) return undefined;
     const servingProcesses = host.processes.filter((process) => host.isServing(process));
     const isApplied = servingProcesses.some(
       ({ generation }) => generation.files >= desired.files && generation.orders === desired.orders,

@@ -15,7 +15,7 @@ export const noProcessOutlivesAgent: Invariant = {
   afterChoice({ host, agentExitCode, isHurried }) {
     // A process that survives SIGKILL cannot be ended, and after a second order to stop, the agent does not wait for the kernel.
     const remainingProcesses = host.processes.filter(
-      (one) => !one.isUnkillable && !(isHurried === true && host.isKilled(one)),
+      (process) => !process.isUnkillable && !(isHurried === true && host.isKilled(process)),
     );
     if (agentExitCode === undefined || remainingProcesses.length === 0) return undefined;
     return `the agent exited; running: ${listOf(remainingProcesses)}`;
@@ -27,7 +27,7 @@ export const agentExitsForReason: Invariant = {
   afterChoice({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy, host }) {
     if (agentExitCode === undefined || stopOrdered) return undefined;
     // No start is possible without a free base ID.
-    if (host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
+    if (host.processes.some(({ isUnkillable }) => isUnkillable)) return undefined;
     if (triesSinceTrigger > (policy?.restartPolicy === 'exit' ? 0 : retryBudget)) return undefined;
     return `it exited with ${agentExitCode} after ${triesSinceTrigger} attempts`;
   },

@@ -4,7 +4,7 @@ import type { ProcessEnd } from '../simulated-envoy.machine.ts';
 import type { EnvoySignal, SimulatedHost, SimulatedProcess } from '../simulated-host.ts';
 
 /** The input of an invariant is the host and the orders to the agent, never the agent's own state. */
-export interface Observed {
+export interface Observation {
   readonly host: SimulatedHost;
   readonly desired: { readonly files: number; readonly orders: number };
   /** Counts failed starts and lost live epochs. */
@@ -40,17 +40,17 @@ export interface Observed {
 /** Each function returns a description of the violation, if any. */
 export interface Invariant {
   readonly name: string;
-  onPrepare?(order: { epoch: number; binary: string }, observed: Observed): string | undefined;
-  onSpawn?(order: { epoch: number; baseId: number; binary?: string }, observed: Observed): string | undefined;
-  onSignal?(process: SimulatedProcess, signal: EnvoySignal, observed: Observed): string | undefined;
-  onDrain?(process: SimulatedProcess, observed: Observed): string | undefined;
-  onExit?(process: SimulatedProcess, end: ProcessEnd, observed: Observed): string | undefined;
-  onReport?(type: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
-  onReadiness?(response: ReadinessRespond, observed: Observed): string | undefined;
+  onPrepare?(order: { epoch: number; binary: string }, observed: Observation): string | undefined;
+  onSpawn?(order: { epoch: number; baseId: number; binary?: string }, observed: Observation): string | undefined;
+  onSignal?(process: SimulatedProcess, signal: EnvoySignal, observed: Observation): string | undefined;
+  onDrain?(process: SimulatedProcess, observed: Observation): string | undefined;
+  onExit?(process: SimulatedProcess, end: ProcessEnd, observed: Observation): string | undefined;
+  onReport?(type: 'restart.decided' | 'restart.ended', name: string, observed: Observation): string | undefined;
+  onReadiness?(response: ReadinessRespond, observed: Observation): string | undefined;
   /** Called when all actors are idle. */
-  afterChoice?(observed: Observed): string | undefined;
+  afterChoice?(observed: Observation): string | undefined;
   /** Runs when no spontaneous event remains. */
-  whenIdle?(observed: Observed): string | undefined;
+  whenIdle?(observed: Observation): string | undefined;
 }
 
 export const nameOf = (process: SimulatedProcess): string => `epoch ${process.label}`;

@@ -1,5 +1,5 @@
 import { mayBeHeldBack, type SimulatedProcess } from '../simulated-process.ts';
-import { type Invariant, listOf, nameOf, type Observed } from './invariant.ts';
+import { type Invariant, listOf, nameOf, type Observation } from './invariant.ts';
 
 /** A draining parent is processing requests, and a child whose parent exits early will abort (fact 4). */
 export const noSignalToDrainingParent: Invariant = {
@@ -21,8 +21,8 @@ export const noSignalToNeededParent: Invariant = {
     // The parent may hang; its child would wait forever.
     if (isOverdue(process)) return undefined;
     const child = host.processes.find(
-      ({ epoch, baseId, isLive, exitRequested: sentAway }) =>
-        baseId === process.baseId && epoch === process.epoch + 1 && !isLive && !sentAway,
+      ({ epoch, baseId, isLive, exitRequested }) =>
+        baseId === process.baseId && epoch === process.epoch + 1 && !isLive && !exitRequested,
     );
     return child === undefined
       ? undefined
@@ -81,15 +81,15 @@ export const servingIsKept: Invariant = {
   },
 };
 
-function unjustifiedAction(action: string, process: SimulatedProcess, observation: Observed): string | undefined {
+function unjustifiedAction(action: string, process: SimulatedProcess, observation: Observation): string | undefined {
   const { host, stopOrdered } = observation;
   // Between two probes the agent cannot know that the Envoy is live.
   if (stopOrdered || !host.isServing(process) || !process.isSeenLive) return undefined;
   if (observation.policy?.hotRestart === false) return undefined;
   const takesNoChild = host.isOrphaned(process) || process.parentCrashed || host.isStuck(process.baseId);
   if (takesNoChild && (observation.restartsInFull === true || process.successorCrashed)) return undefined;
-  const better = host.processes.some((other) => other !== process && host.isServing(other));
-  return better ? undefined : `${action}, which serves; running: ${listOf(host.processes)}`;
+  const hasOtherServing = host.processes.some((other) => other !== process && host.isServing(other));
+  return hasOtherServing ? undefined : `${action}, which serves; running: ${listOf(host.processes)}`;
 }
 
 /**

@@ -32,10 +32,11 @@ export const newestBinaryServes: Invariant = {
     if (checkedBinaries === undefined || withdrawnBinaries === undefined || stopOrdered || agentExitCode !== undefined)
       return undefined;
     if (triesSinceTrigger > retryBudget || mayWaitForEver === true) return undefined;
-    if (host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
-    const newest = [...checkedBinaries].at(-1) ?? '';
+    if (host.processes.some(({ isUnkillable }) => isUnkillable)) return undefined;
+    const newestBinary = [...checkedBinaries].at(-1) ?? '';
     const servingProcesses = host.processes.filter((process) => host.isServing(process));
-    if (withdrawnBinaries.has(newest) || servingProcesses.some(({ binary }) => binary === newest)) return undefined;
-    return `${newest} is compatible and does not serve; serving: ${listOf(servingProcesses)}`;
+    if (withdrawnBinaries.has(newestBinary) || servingProcesses.some(({ binary }) => binary === newestBinary))
+      return undefined;
+    return `${newestBinary} is compatible and does not serve; serving: ${listOf(servingProcesses)}`;
   },
 };

@@ -14,7 +14,7 @@ export const readyHasItsListeners: Invariant = {
   name: 'never ready while an Envoy serves without a listener that it rejected',
   onReadiness({ ready }, { host }) {
     const incompleteProcesses = host.processes.filter(
-      (one) => one.isSeenLive && one.lacksListener && host.isAccepting(one),
+      (process) => process.isSeenLive && process.lacksListener && host.isAccepting(process),
     );
     return ready && incompleteProcesses.length > 0
       ? `ready; without a listener: ${listOf(incompleteProcesses)}`
@@ -49,7 +49,7 @@ export const eachStartIsReportedOnce: Invariant = {
 /** Only an operator can free space. */
 export const fullDiskIsReported: Invariant = {
   name: 'a start without space for its files is reported with the reason',
-  afterChoice({ unreportedReason: untold }) {
-    return untold === undefined ? undefined : `not reported: ${untold}`;
+  afterChoice({ unreportedReason }) {
+    return unreportedReason === undefined ? undefined : `not reported: ${unreportedReason}`;
   },
 };

@@ -13,9 +13,11 @@ export const oneNotLive: Invariant = {
 export const noGap: Invariant = {
   name: 'never an epoch gap',
   onSpawn({ epoch, baseId }, { host }) {
-    const alive = host.processes.filter((process) => process.baseId === baseId);
-    const hasParent = epoch === 0 || alive.some((process) => process.epoch === epoch - 1);
-    return hasParent ? undefined : `epoch ${epoch} is started without its predecessor; running: ${listOf(alive)}`;
+    const processesOfBaseId = host.processes.filter((process) => process.baseId === baseId);
+    const hasParent = epoch === 0 || processesOfBaseId.some((process) => process.epoch === epoch - 1);
+    return hasParent
+      ? undefined
+      : `epoch ${epoch} is started without its predecessor; running: ${listOf(processesOfBaseId)}`;
   },
 };
 
@@ -23,8 +25,10 @@ export const noGap: Invariant = {
 export const noSecondEpochZero: Invariant = {
   name: 'never epoch 0 beside another epoch',
   onSpawn({ epoch, baseId }, { host }) {
-    const alive = host.processes.filter((process) => process.baseId === baseId);
-    return epoch !== 0 || alive.length === 0 ? undefined : `epoch 0 is started while ${listOf(alive)} runs`;
+    const processesOfBaseId = host.processes.filter((process) => process.baseId === baseId);
+    return epoch !== 0 || processesOfBaseId.length === 0
+      ? undefined
+      : `epoch 0 is started while ${listOf(processesOfBaseId)} runs`;
   },
 };
 
@@ -32,10 +36,12 @@ export const noSecondEpochZero: Invariant = {
 export const noDrainCutByStart: Invariant = {
   name: 'never a drain cut short by a start',
   onSpawn({ epoch, baseId }, { host }) {
-    const draining = host.processes.find(
+    const drainingProcess = host.processes.find(
       (process) => process.baseId === baseId && process.epoch === epoch - 2 && host.isDraining(process),
     );
-    return draining === undefined ? undefined : `epoch ${epoch} is started while epoch ${draining.label} drains`;
+    return drainingProcess === undefined
+      ? undefined
+      : `epoch ${epoch} is started while epoch ${drainingProcess.label} drains`;
   },
 };
 
@@ -43,9 +49,9 @@ export const noDrainCutByStart: Invariant = {
 export const fewProcesses: Invariant = {
   name: 'never more than three processes, nor more than two of one base id',
   afterChoice({ host }) {
-    const processes = host.processes.filter(({ isUnkillable: undying }) => !undying);
+    const processes = host.processes.filter(({ isUnkillable }) => !isUnkillable);
     const countForBaseId = (baseId: number): number => processes.filter((process) => process.baseId === baseId).length;
-    const tooMany = processes.length > 3 || processes.some(({ baseId }) => countForBaseId(baseId) > 2);
-    return tooMany ? `running: ${listOf(processes)}` : undefined;
+    const hasTooMany = processes.length > 3 || processes.some(({ baseId }) => countForBaseId(baseId) > 2);
+    return hasTooMany ? `running: ${listOf(processes)}` : undefined;
   },
 };
