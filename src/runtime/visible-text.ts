@@ -1,6 +1,6 @@
 /**
  * Escapes characters that a reader would not see, or that a terminal or a browser would interpret: controls (C0 except tab and line feed, DEL, C1),
- * format characters (bidirectional controls, zero-width and tag characters), all that Unicode classifies as ignorable for display, line and paragraph
+ * format characters, characters that Unicode ignores for display, line and paragraph
  * separators, noncharacters and lone surrogates.
  *
  * A C0 control becomes `\x1b`, everything else `\u202e`, one escape for each UTF-16 code unit. Valid JSON stays valid and keeps its value, and

@@ -11,8 +11,7 @@ interface StreamAdmissionContext {
 export const measureIntervalMs = 50;
 /**
  * Bounds of the slots. A client needs several round trips: with 4 slots on a machine with other busy programs, the server was idle most of the time,
- * and 1,000 clients with TLS took 95 s. Slow clients fill all slots while the server is idle, and then proceed in one event loop iteration: 512 took
- * up to 500 ms.
+ * and 1,000 clients with TLS took 95 s.
  */
 export const minSlots = 16;
 export const maxSlots = 64;

@@ -1,26 +1,6 @@
 /**
  * The properties of a proxy that affect its configuration. Generators and caches read the shape, never the proxy, so that proxies of equal shape
- * share all generated resources: a push to many of them requires one generation. A property is part of the shape if and only if some resource depends
- * on it:
- * | field | resources and properties that depend on it |
- * |---|---|
- * | `type` | which listeners, routes and clusters exist |
- * | `configNamespace` | visible objects, the applied Sidecar and destination rules, `sourceNamespace` of matches |
- * | `labels` | the selecting Sidecar, Gateways and destination rules, `sourceLabels` of matches, failover priorities |
- * | `ipFamily` | bind and source addresses, address families of DNS |
- * | `ownAddresses` | inbound listeners of a Sidecar object; listeners of a headless service's pods |
- * | `nodeName` | endpoints of node-local services |
- * | `dnsDomain` | short names of services in virtual hosts |
- * | `locality` | priority and weight of endpoints |
- * | `network`, `clusterId` | endpoints reached directly or through a gateway |
- * | `interceptionMode` | whether listeners bind their ports, and are transparent |
- * | `runsWasm` | whether Wasm code of WasmPlugins and EnvoyFilters is sent, or its replacement |
- * | `metadata` | see {@link shapeMetadata} |
- * | `matchedMetadata` | which EnvoyFilter patches apply |
- * | `pullSecrets` | whether pull secrets for WasmPlugin images are sent |
- * | `proxyless` | everything, as gRPC clients and servers receive other resources than Envoys |
- * | `serviceTargets` | inbound listeners and clusters, ports of a gateway |
- * Node ID, name, cluster name, service account, other uses of addresses and all other metadata have no effect.
+ * share all generated resources. A property is part of the shape if and only if some resource depends on it (src/model/README.md lists which).
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import { isObject } from '../../runtime/json-object.ts';

@@ -1,6 +1,5 @@
 /**
- * Protects an HTTP server: any input of a client gets a response or closes the connection, and never ends the program. Every HTTP server of the
- * project is created here.
+ * Protects an HTTP server: any input of a client gets a response or closes the connection, and never ends the program.
  *
  * A client that sends slowly, is silent, or does not read is disconnected at a limit.
  *

@@ -1,6 +1,6 @@
 /**
  * Limits the configuration that one namespace adds to proxies of other namespaces. Every sidecar gets the clusters and routes of all exported
- * objects, and every gateway the routes bound to it, so one tenant could slow down the mesh. Beyond the limit, the youngest objects are visible only
+ * objects, and every gateway the routes bound to it. Beyond the limit, the youngest objects are visible only
  * in their own namespace, lose their subsets, or respond with 503.
  */
 import type { Config } from '../../../model/config/config.ts';

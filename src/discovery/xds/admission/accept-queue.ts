@@ -2,7 +2,7 @@
  * Queues connections from a throttled address with known nodes, because those of its busy client cannot be distinguished from others. Connections are
  * accepted one at a time, oldest first. If the queue is full, a random connection is closed: during a flood, rarely one of a node.
  *
- * A connection of a node costs little, so many are accepted. If an accepted connection sends too much without a node, fewer are accepted for a while.
+ * A connection of a node costs little, so many are accepted.
  */
 
 import { throwUncaught } from '../../../runtime/fences/uncaught.ts';

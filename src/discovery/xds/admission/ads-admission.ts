@@ -3,14 +3,10 @@
  *
  * A stream occupies a slot until its first response is written, for at most one second. The number of slots depends on the load
  * (machines/discovery/xds/stream-admission.machine.ts). A stream waits at most 60 s for a slot and at most 1 s for the rate
- * (`PILOT_MAX_REQUESTS_PER_SECOND`), and is then rejected. Known nodes (see KnownNodes) are admitted first, then addresses with known nodes, then all
- * others, which come first in every fourth round.
+ * (`PILOT_MAX_REQUESTS_PER_SECOND`), and is then rejected. Known nodes (see KnownNodes) are admitted first, then addresses with known nodes, then others.
  *
  * Only the first request identifies the node of a stream, so it is read ahead for the first waiting stream of each connection. A node ID is neither
  * verified nor secret, so each ID has priority for one stream at a time, and again only after {@link priorityIntervalMs}.
- *
- * Streams without an identified node are limited by address. A rejected connection that retries precedes connections of its address that came later,
- * so retrying clients are admitted even if new ones keep arriving.
  */
 
 import { addressGroup } from '../../../runtime/fences/connection-bounds.ts';

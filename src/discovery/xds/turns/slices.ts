@@ -3,8 +3,7 @@ import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
 
 /**
  * Time in an iteration of the event loop for all {@link SliceScheduler} together. Requests, ACKs and health checks are received between iterations, and a push
- * takes about five of them. With 5 ms for each of the slices, pushes took 1.7 times as long while thousands of clients connected; with 2 ms for all, the
- * clients needed up to a third more processor time on a busy machine.
+ * takes about five of them. See docs/scaling.md for other values.
  */
 export const maxSliceMs = 3;
 

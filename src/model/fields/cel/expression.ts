@@ -1,6 +1,6 @@
 /**
  * Validates CEL (Common Expression Language) expressions as Envoy 1.40 evaluates them for access logs, because Envoy rejects a complete listener if
- * it cannot build an expression. Like Envoy, it does not check types. Measured with Envoy: macros over lists (`exists`, `map`, …) are disabled,
+ * it cannot build an expression. Measured with Envoy: macros over lists (`exists`, `map`, …) are disabled,
  * functions must be known with their number of arguments, a literal pattern of `matches` must be valid.
  */
 

@@ -1,6 +1,5 @@
 /**
- * Limits attachments of one namespace's routes to Gateways and Services, because each match is translated for each host of each listener: 500 routes
- * with 128 matches at a Gateway with 64 listeners would become four million routes. The oldest routes stay attached. Beyond the limit, a route
+ * Limits attachments of one namespace's routes to Gateways and Services, because each match is translated for each host of each listener. The oldest routes stay attached. Beyond the limit, a route
  * responds with 503, so that a wider route does not receive its requests; beyond twice the limit it is detached.
  */
 import type { Config } from '../../config/config.ts';
