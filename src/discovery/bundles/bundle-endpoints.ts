@@ -17,7 +17,7 @@ import { HeldBundles } from './held-bundles.ts';
 
 export interface BundleEndpointsOptions {
   readonly mesh: () => Pick<MeshConfig, 'caCertificates' | 'trustDomain' | 'trustDomainAliases'>;
-  /** Directory of saved bundles. If empty, bundles do not apply after a restart until they are fetched. */
+  /** Directory of saved bundles. If empty, no bundle applies after a restart until it is fetched. */
   readonly directory: string;
   readonly logger: Pick<Logger, 'warn'>;
   readonly now: () => Date;
@@ -82,8 +82,8 @@ export class BundleEndpoints {
   }
 
   /**
-   * Validates the active bundle again, because trust domains may have changed. If none exists, loads the saved one, which may be outdated if the disk
-   * was full.
+   * Validates the active bundle again, because trust domains may have changed. Without an active bundle, loads the saved one. It may be outdated,
+   * because a full disk prevents saving.
    */
   async restoreSavedBundle({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleResponse> {
     const { directory } = this.#options;

@@ -35,7 +35,7 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
     return endpointBundles === undefined ? this : this.#withEndpoint(endpoint, { ...endpointBundles, candidate });
   }
 
-  /** Returns the same state if the fetched version differs or the endpoint is unknown. */
+  /** Returns the same state if the candidate has another version or the endpoint is unknown. */
   withAdopted(endpoint: string, version: string): HeldBundles<Bundle> {
     const candidate = this.candidateBundle(endpoint);
     return candidate?.version === version ? this.#withEndpoint(endpoint, { candidate, active: candidate }) : this;

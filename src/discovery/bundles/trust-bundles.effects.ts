@@ -5,7 +5,7 @@ import type { BundleEndpoints } from './bundle-endpoints.ts';
 import { trustBundleWithEffects } from './trust-bundle.effects.ts';
 
 /**
- * @param bundles `undefined` without a CA, in which case no other roots are trusted
+ * @param bundles `undefined` without a CA; then no bundles are fetched
  * @param publishRoots called when the trusted roots change
  */
 export function trustBundlesWithEffects(bundles: BundleEndpoints | undefined, publishRoots: () => void) {

@@ -17,13 +17,13 @@ export interface AuthorityMaterial {
   /** From the signing certificate to the root. Only the root if it is self-signed. */
   readonly path: readonly Certificate[];
   readonly root: Certificate;
-  /** Issued certificates must expire no later. */
+  /** Latest expiry of issued certificates. */
   readonly notAfter: Date;
   /** PEM CRLs of the signing certificate's issuer or of several CAs. */
   readonly revocationLists?: string;
 }
 
-/** The first ID is that of the root (current format), the second is that of the authority (earlier versions). */
+/** The root's ID, with which the ledger records certificates, and the authority's ID, which earlier versions used. */
 export function ledgerIdsOf({ id, root }: Pick<AuthorityMaterial, 'id' | 'root'>): [AuthorityId, ...AuthorityId[]] {
   return [rootKeyOf(root), id];
 }

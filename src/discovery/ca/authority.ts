@@ -55,7 +55,7 @@ export class Authority implements SigningAuthority {
   #taintedAuthority: AuthorityId | null = null;
   #signer: AuthorityMaterial | undefined;
   #journal: Journal | undefined;
-  /** When the recorded stage began, also in an earlier process. */
+  /** `since` is the start of the stage, even if an earlier process began it. */
   #recordedStage: { readonly journal: Journal; readonly since: number | undefined } | undefined;
   /** The plugged-in authority that an operator reverted. It is not used again while it stays in the directory, until a rotation is ordered. */
   #revertedAuthorityId: AuthorityId | undefined;
@@ -218,7 +218,7 @@ export class Authority implements SigningAuthority {
       storedAuthority !== undefined &&
       rootKeyOf(storedAuthority.root) !== rootKeyOf(pluggedInAuthority.root)
     ) {
-      // As during operation, a reused key does not replace the signer.
+      // At startup too, a reused key does not replace the signer.
       log.warn('authority.keyReused', { directory: this.#options.pluggedInDirectory });
       return this.#resumeStored(journal, now());
     }
@@ -233,7 +233,7 @@ export class Authority implements SigningAuthority {
     if (idsOf(journal).includes(pluggedInAuthority.id) && otherStored.length === idsOf(journal).length - 1) {
       return { outcome: 'resumed', journal };
     }
-    // As during operation, postpones the switch, because certificates of the other root are in use.
+    // At startup too, the switch is postponed while certificates of the other root are in use.
     if (journal.stage === 'signing' && otherStored.length === idsOf(journal).length) {
       log.warn('authority.postponed', { authority: pluggedInAuthority.id });
       return { outcome: 'resumed', journal };
@@ -371,7 +371,7 @@ function isSameStage(one: Journal | undefined, other: Journal): boolean {
   return one?.stage === other.stage && one.signer === other.signer && one.other === other.other;
 }
 
-/** Finds the authority that an order `revert` withdraws: the next one, or the one that signed since. */
+/** Finds the authority that a `revert` order withdraws: the next signer, or the current signer if it has already replaced the previous one. */
 function findRevertedAuthority(previous: Journal | undefined, next: Journal): AuthorityId | undefined {
   if (previous === undefined) return undefined;
   const stages = `${previous.stage} ${next.stage}`;

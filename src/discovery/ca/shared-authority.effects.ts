@@ -241,7 +241,7 @@ export class SharedAuthority implements SigningAuthority {
     for (const listener of this.#listeners) listener(this.#activeAuthority);
   }
 
-  /** The first writer wins, so read the stored object back in either case. */
+  /** The first replica to write wins, so read the stored object back after success and after a conflict. */
   async #create(withNewRoot: boolean, signal: AbortSignal): Promise<CreationResult> {
     const { secrets, server, now, leaves } = this.#options;
     const { namespace, name } = secrets;

@@ -179,7 +179,7 @@ export class CertificateSigning {
     return { roots: ca.toString(), certificate: { chain: chain.toString(), key: createPrivateKey(key) } };
   }
 
-  /** The listener is called now and when the trusted roots may have changed. */
+  /** The listener is called when the trusted roots may have changed. */
   onRoots(onChanged: () => void): void {
     this.#rootsWatchers.push(onChanged);
   }
@@ -237,7 +237,7 @@ export class CertificateSigning {
     }
   }
 
-  /** Records the certificate, and as trusted the roots that the workload last reported. */
+  /** Records the certificate, and that the workload still trusts the roots that it last reported. */
   #recordIssued(leaf: IssuedLeaf): void {
     this.ledger.recordIssued(leaf);
     const roots = this.roots.reportOf(leaf);

@@ -240,7 +240,7 @@ export class ChangeHistory implements ResponseListener {
     return push.record === record || (push.pushedTypes & this.#bitOf(typeUrl)) !== 0;
   }
 
-  /** If the list is full, evicts the oldest one of the account with the most, in the namespace with the most. */
+  /** If the list is full, evicts the oldest entry of the largest account in the largest namespace. */
   #addUnpushedRejection(added: ClientRejection): void {
     const { account, rejection } = added;
     const key = `${account} ${rejection.proxy} ${rejection.type}`;
@@ -311,7 +311,7 @@ export class ChangeHistory implements ResponseListener {
   }
 }
 
-/** The items of the shares that have the most, in their order. */
+/** Returns the items of the largest shares, in their original order. */
 function inLargestShare<Item>(items: readonly Item[], shareOf: (item: Item) => string): Item[] {
   const counts = new Map<string, number>();
   for (const item of items) counts.set(shareOf(item), (counts.get(shareOf(item)) ?? 0) + 1);

@@ -25,7 +25,7 @@ export interface ValidationEntry {
   readonly objectSelector: unknown;
 }
 
-/** @returns `undefined` if a failure of the entry already rejects objects */
+/** @returns `undefined` if the entry needs no proof, because its policy is not `Ignore` */
 export function unprovedEntry(entry: Readonly<Record<string, unknown>>): ValidationEntry | undefined {
   const { name, failurePolicy, objectSelector } = entry;
   return failurePolicy === 'Ignore' && typeof name === 'string' ? { name, objectSelector } : undefined;

@@ -144,7 +144,7 @@ export class WebhookBundles implements Duty {
     }
   }
 
-  /** The API server needs the root for the proof. */
+  /** Writes the root first, because the API server needs it for the proof. */
   async #changeOf(resource: ApiResource, object: KubernetesObject, caBundle: string): Promise<Change | undefined> {
     const bundledWebhooks = this.#withBundle(object.webhooks, caBundle);
     if (bundledWebhooks !== undefined) return { field: 'caBundle', webhooks: bundledWebhooks };
@@ -190,7 +190,7 @@ export class WebhookBundles implements Duty {
     return isChanged ? changedEntries : undefined;
   }
 
-  /** Other entries have other roots. */
+  /** Entries for other services have other roots. */
   #isOwnService({ service, url }: Readonly<Record<string, unknown>>): boolean {
     const { namespace, hosts } = this.#options;
     if (isObject(service)) return service.namespace === namespace && hosts.includes(`${service.name}.${namespace}.svc`);

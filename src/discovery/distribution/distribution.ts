@@ -29,11 +29,11 @@ import { generationOf, hasStatus, statusKinds } from './status-objects.ts';
 
 /** Non-urgent updates have this minimum interval. */
 const minUpdateIntervalMs = 10_000;
-/** Delay after which a changed ServiceEntry is evaluated even if no push names it. No push does if its services are unchanged. */
+/** Delay after which a changed ServiceEntry is evaluated without a push that names it. If its services are unchanged, no push names it. */
 const unnamedWaitMs = 10_000;
 /** Maximum time for proxies to reconnect to a new control plane. Until then, an object without proxies is not complete. */
 const settlingMs = 60_000;
-/** In two renewals, a replica that serves proxies writes its Lease and counts. */
+/** Time of two Lease renewals, within which a replica that serves proxies reports its counts. */
 const presenceMs = 4_000;
 const maxTraceMs = 20;
 /** CPU time for objects that are neither recent nor rejected. An object may take a millisecond if there are many proxy shapes. */
@@ -262,7 +262,7 @@ export class ObjectDistribution {
     for (const key of this.#errors.keys()) this.#dueObjects.add(key, false, this.#options.now());
   }
 
-  /** Whether the status states for this generation only that all proxies have applied the object. */
+  /** Whether the status states only that all proxies have applied this generation, apart from a current warning. */
   #isStatusCurrent(key: string, config: Config): boolean {
     const conditions = this.#options.objects.statusOf(key)?.conditions;
     if (conditions === undefined) return true;
@@ -322,7 +322,7 @@ export class ObjectDistribution {
     });
   }
 
-  /** The rejecting proxy has not applied the latest push context. */
+  /** Follows the object again, because the rejecting proxy has not applied the latest push context. */
   #followRejectedObject(key: string): void {
     if (this.#followedObjects.has(key) || this.#latestContext === undefined) return;
     const config = this.#options.configs().byKey.get(key);
@@ -404,7 +404,7 @@ export class ObjectDistribution {
     this.#dueObjects.add(key, true, this.#options.now());
     const config = this.#options.configs().byKey.get(key);
     if (error === undefined && !this.#unpublishedSince.has(key) && this.#latestContext !== undefined) {
-      // Required if the object is the same as before the error, because then nothing else changes.
+      // If the object is the same as before the error, no other event causes this.
       this.#followObject(key, config, numberOfVersion(this.#latestContext.version));
     }
     const followedObject = this.#followedObjects.get(key);

@@ -1,7 +1,7 @@
 import type { Config } from '../../model/config/config.ts';
 import type { ObjectProgress } from './object-findings.ts';
 
-/** Some proxies reject the object or have not applied it. */
+/** An object that some proxies reject or have not applied. */
 export interface FollowedObject {
   readonly config: Config;
   generation: number;

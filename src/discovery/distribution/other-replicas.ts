@@ -38,7 +38,7 @@ interface ReplicaSighting {
   readonly endedAt?: number;
 }
 
-/** Other identities are ignored, because they appear in statuses. */
+/** Other forms of identities are ignored, because identities appear in statuses. */
 const plainIdentity = /^[A-Za-z0-9][A-Za-z0-9._-]{0,300}$/;
 const minRestMs = 2_000;
 /** Proxies of an exited replica reconnect in this time. */

@@ -2,7 +2,7 @@
 import { copiedText } from '../../runtime/copied-text.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 
-/** Usual maximum length of the part that contains the error. */
+/** Envoy's message usually names the error within its first 512 characters. */
 const maxProxyTextLength = 512;
 
 /** Returns one escaped line, which is copied so that the original can be freed. */

@@ -18,7 +18,7 @@ export interface ReplicaReport {
 export const reportAnnotation = 'chartpilot/distribution';
 /** Limits the load on the API server, which stores the Lease at each renewal. */
 export const maxReportBytes = 16_384;
-/** If there are more, the status of an object is `Unknown` until others are complete. */
+/** Beyond this number, the status of an object is `Unknown` until others are complete. */
 export const maxReportedObjects = 4_096;
 /** An object without the condition `Reconciled` is reported for at most this time. */
 const reportWithoutStatusMs = 60_000;
@@ -151,14 +151,14 @@ export interface TotalCount {
 export interface OtherReplicaCounts {
   refresh(): Promise<void>;
   /**
-   * @param sinceMs start time; only reports that include each replica that started earlier are used
+   * @param sinceMs only reports that include each replica that started before this time are used
    * @returns `undefined` if the reports are older
    */
   countsOf(key: string, generation: number, sinceMs: number): OtherCounts | undefined;
   incompleteObjects(): Iterable<readonly [key: string, generation: number]>;
   /** Negative infinity before the first request. */
   readonly readAt: number;
-  /** Otherwise this replica reports only its own proxies. */
+  /** If false, this replica reports only its own proxies. */
   readonly isWriter: boolean;
 }
 

@@ -35,7 +35,7 @@ export interface ElectionsOptions {
   readonly presence: LeaseName;
   readonly times: LeaseTimes;
   readonly now: () => ClockReading;
-  /** A number from 0 to 1, for the charts. */
+  /** Random number from 0 to 1, for delays of the charts. */
   readonly draw: () => number;
 }
 

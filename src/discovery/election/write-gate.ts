@@ -1,6 +1,6 @@
 /**
- * A write of an elected replica begins only within the term, which is checked synchronously when its bytes are sent, and contains the version on
- * which it is based. So a delayed write changes nothing that another leader has written.
+ * A write of an elected replica begins only within the term, which is checked synchronously when the bytes are sent. Each write contains the version
+ * on which it is based. So a delayed write changes nothing that another leader has written.
  */
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { type ApiResource, apiVersionOf } from '../kubernetes/api-resource.ts';

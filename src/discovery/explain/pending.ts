@@ -25,7 +25,7 @@ export interface PendingResources {
 /** A proxy may keep a thousand clusters. */
 const maxWaitLines = 20;
 
-/** @param proxies for other values than the JSON of `/debug/proxyz`, nothing is pending */
+/** @param proxies JSON of `/debug/proxyz`; for any other value, nothing is pending */
 export function pendingResources(proxies: unknown): PendingResources {
   if (!Array.isArray(proxies)) return { pending: [], waits: [], moreWaits: 0 };
   const types: readonly TypeJson[] = proxies

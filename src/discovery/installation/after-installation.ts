@@ -175,7 +175,7 @@ function bundleFinding(
   return okFinding(check, `${name}: all entries (${webhooks.length}) trust the root of the mesh`);
 }
 
-/** The API server cannot read invalid PEM either. */
+/** Empty for invalid PEM, which the API server cannot read either. */
 function readableCertificates(pem: string): X509Certificate[] {
   try {
     return certificatesIn(pem);

@@ -58,7 +58,7 @@ export class KeySets {
     this.#limitListeners.push(listener);
   }
 
-  /** Reports only changes, because objects exceed a limit until they are edited. */
+  /** Reports only changes, because an object exceeds a limit until it is edited. */
   #reportRejected(reasons: ReadonlyMap<string, string>, configs: readonly Config[]): void {
     const previous = this.#rejectedIssuers;
     const currentLimits = new Map<string, LimitedIssuers>();

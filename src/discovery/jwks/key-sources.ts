@@ -29,7 +29,7 @@ interface SelectedSource {
   timeoutMs: number;
 }
 
-/** A namespace gets the first key sets in object order. */
+/** Beyond a namespace's limit, selects the first key sets in object order. */
 export function* selectKeySources(configs: readonly Config<RequestAuthentication>[]): Steps<KeySourceSelection> {
   const sourcesByName = new Map<string, SelectedSource>();
   const sourcesByNamespace = new Map<string, Set<string>>();

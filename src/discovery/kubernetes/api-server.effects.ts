@@ -30,7 +30,7 @@ export interface FollowedKind {
   readonly isOnDemand?: boolean;
 }
 
-/** The initial list has not been passed to readers yet. */
+/** A kind whose initial list has not been passed to readers yet. */
 export interface UnsyncedKind {
   readonly name: ResourceName;
   readonly reason?: string;
@@ -70,7 +70,7 @@ const maxPageObjects = 500;
 /** The actual duration is random, five to ten minutes, so that watches do not end simultaneously. */
 const minWatchSeconds = 300;
 
-/** Placeholder, because the port has its own time limit. */
+/** Not needed to stop a list, because `ApiServer` limits its time. */
 const neverAbortedSignal = new AbortController().signal;
 
 type ReportFailure = (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void;

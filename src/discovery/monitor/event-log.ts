@@ -177,7 +177,7 @@ const maxScopes = 200;
 
 const rejections = ['configs.rejected', 'settings.rejected'] as const;
 
-/** Summarizes rejected configuration that concerns several objects, whose problems {@link logEvents} logs one by one. */
+/** Summarizes rejected configuration. {@link logEvents} logs the problems object by object. */
 export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
   if (record.kind !== 'event') return undefined;
   const { type } = record.event;

@@ -1,7 +1,7 @@
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** Derives the unmet condition from the state of the chart `discovery`. */
+/** Derives the unmet startup condition from the state of the chart `discovery`. */
 export class StartProgress {
   #state = '';
   #awaitedText = '';

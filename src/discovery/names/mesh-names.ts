@@ -90,7 +90,10 @@ export class MeshNames {
   }
 }
 
-/** Excludes allocated addresses, which work only with an Envoy and the agent's DNS server. */
+/**
+ * Shape of a DNS client without Envoy. Its metadata lacks DNS_AUTO_ALLOCATE, so the name table omits auto-allocated addresses, which only Envoy and
+ * the agent's DNS server can resolve.
+ */
 function shapeOfClient(configNamespace: string, dnsDomain: string, clusterId: string): ProxyShape {
   return {
     ...{ type: 'sidecar', configNamespace, labels: {}, ipFamily: 'dual', ...emptyProxyFacts },

@@ -9,7 +9,7 @@ export interface ContextPair {
   readonly previous: PushContext;
   readonly changes: ChangesBetween;
   readonly keys: readonly ConfigKey[];
-  /** `undefined` if anything else has changed. */
+  /** Namespaces of changed endpoints. `undefined` if anything else has changed. */
   readonly endpointNamespaces: ReadonlySet<string> | undefined;
   /** Results by current, then previous shape. */
   readonly resultsByShape: Map<ProxyShape, Map<ProxyShape, ReadonlySet<PushedType>>>;

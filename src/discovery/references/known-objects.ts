@@ -102,7 +102,7 @@ export class ObjectsOfFiles implements KnownObjects {
   }
 
   isComplete(kind: ReferencedKind, namespace = ''): boolean {
-    // Files rarely contain Namespaces, so there is no note.
+    // Files rarely contain Namespaces, so these are not reported as unchecked.
     if (kind === 'Namespace') return this.#hasNamespacesOfCluster;
     // Files with objects of a namespace are expected to contain its ReferenceGrants.
     const isKnown =

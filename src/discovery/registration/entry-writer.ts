@@ -147,7 +147,7 @@ export function groupProblem(groupResult: GroupResult | undefined, claim: Worklo
   return `${failureText} WorkloadGroup ${namespace}/${group} is for service account ${account}, got ${claim.serviceAccount}`;
 }
 
-/** A user wrote the entry, or it is for another group, address or account. */
+/** Reports an entry that a user wrote, or that is for another group, address or account. */
 function ownershipProblem(entry: KubernetesObject, claim: WorkloadClaim): string | undefined {
   const spec = isObject(entry.spec) ? entry.spec : {};
   const prefix = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;

@@ -34,7 +34,7 @@ export interface MeshRegistriesOptions extends ServiceObjectsOptions {
   /** Names in `--registries` that are not built from objects: `Mock`, `Memory`. */
   readonly names?: readonly string[];
   readonly observer?: RegistryObserver | undefined;
-  /** {@link MeshRegistries.takePendingPush} then returns the new addresses as a push. */
+  /** Called when gateway names have new addresses, which {@link MeshRegistries.takePendingPush} then returns as a push. */
   readonly gatewaysResolved?: () => void;
 }
 
@@ -101,7 +101,7 @@ export class MeshRegistries {
     return this.#snapshot;
   }
 
-  /** Sets the additional registries, and returns all registries. {@link removeOtherRegistries} removes the others. */
+  /** Sets the additional registries, and returns all registries. {@link removeOtherRegistries} removes those that are no longer offered. */
   offer(offers: readonly RegistryOffer[]): readonly ListedRegistry[] {
     const takenName = offers.map(nameOf).find((name) => this.#builtInNames.includes(name));
     if (takenName !== undefined) throw new Error(`registry ${takenName} already exists`);

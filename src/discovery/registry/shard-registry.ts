@@ -85,7 +85,7 @@ function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpda
   }
 }
 
-/** No resource has a Kubernetes object as its origin. */
+/** Excludes Kubernetes objects, because no resource has one as its origin. */
 function originsOf(services: readonly Service[]): readonly ConfigKey[] {
   const origins = services.map(({ origin }) => origin).filter(({ kind }) => kind === 'ServiceEntry');
   return [...new Map(origins.map((origin) => [configKeyText(origin), origin])).values()];

@@ -34,7 +34,7 @@ const maxNamedClusters = 4;
 export class RemoteClusters {
   readonly #options: RemoteClustersOptions;
   #namedClusters = new Map<string, { readonly named: NamedCluster; readonly revision: string }>();
-  /** Includes clusters whose chart will run. The key is {@link RemoteCluster.server}. */
+  /** Includes clusters whose actor has not started yet. Keyed by {@link RemoteCluster.server}. */
   readonly #clusters = new Map<string, RemoteCluster>();
   readonly #clustersByResource = new Map<ResourceName, RemoteCluster>();
   #startedCount = 0;

@@ -1,5 +1,5 @@
 /**
- * If two configurations select a pod, it gets one sidecar, from the configuration whose name is last. Overlapping ones are logged and shown on
+ * If two configurations select a pod, it gets one sidecar, from the configuration whose name sorts last. Overlaps are logged and shown on
  * `/debug/inject`.
  */
 

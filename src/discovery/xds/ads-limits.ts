@@ -70,7 +70,7 @@ export function grpcRules(rules: ExchangeRules): ExchangeRules {
   };
 }
 
-/** Envoy's list of extensions takes a tenth, and the maximum of a pod's annotations half. */
+/** Envoy's list of extensions takes a tenth of this, and a pod's annotations at most half. */
 export const maxNodeBytes = 512 * 1024;
 /** Maximum size in later requests of a stream. */
 export const maxLaterNodeBytes = 4 * 1024;

@@ -117,7 +117,7 @@ export class AdsPorts {
     const injectors = this.#createInjectors(ports, credentials ?? ServerCredentials.createInsecure());
     ports.injectors ??= injectors;
     try {
-      // Sockets are read only when the connection queue, or the session, begins to.
+      // Sockets stay paused until the connection queue or the session reads them.
       const listeners = await openPort(parseListenAddress('address', address) ?? { host: '', port: 0 }, (socket) =>
         admitSocket(socket, ports, injectors),
       );

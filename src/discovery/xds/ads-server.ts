@@ -58,7 +58,7 @@ export interface AdsServer {
    */
   serveSocket(socket: Socket): boolean;
   /**
-   * Updates connections synchronously and in order. A server that drains sends no changes: the next server of each client has them.
+   * Updates connections synchronously and in order. A server that drains sends no changes, because each client receives them from its next server.
    *
    * @returns the number of affected connections
    */

@@ -64,7 +64,7 @@ function memoryReleaseWithEffects(logger: Logger, onError: (error: unknown) => v
   });
 }
 
-/** Collects the whole heap incrementally. V8 has no other function for it that Node exposes: a measurement is the result of a collection. */
+/** Collects the whole heap incrementally. Node exposes no other function for this: V8 measures memory by collecting garbage. */
 async function collectIncrementally(): Promise<void> {
   await measureMemory({ mode: 'summary', execution: 'eager' });
 }
@@ -73,7 +73,7 @@ type CollectGarbage = (options: { readonly type: 'major'; readonly flavor: 'last
 
 let collectGarbage: CollectGarbage | undefined;
 
-/** Only if memory seems exhausted, V8 also returns pages that it keeps for reuse. */
+/** Uses the flavor `last-resort`, because V8 otherwise keeps free pages for reuse. */
 function releasePages(): { beforeMib: number; afterMib: number; pauseMs: number } {
   collectGarbage ??= exposedCollection();
   const residentBytes = process.memoryUsage.rss();

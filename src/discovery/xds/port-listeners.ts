@@ -1,6 +1,6 @@
 /**
- * Opens a port with several listening sockets. libuv accepts one connection of each per iteration of the event loop. When thousands of proxies
- * reconnect, an iteration takes 10 ms, so with one socket most of them would time out in its backlog.
+ * Opens a port with several listening sockets. In each iteration of the event loop, libuv accepts one connection per socket. When thousands of
+ * proxies reconnect, an iteration takes 10 ms, so with one socket most of them would time out in its backlog.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { ListenAddress } from '../listen-address.ts';

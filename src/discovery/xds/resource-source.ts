@@ -29,7 +29,7 @@ export interface ResourceSet {
 }
 
 export interface ClusterReadiness {
-  /** `at once` after reading the cluster, `assignment` after receiving its endpoints, `warming` after acknowledging CDS. */
+  /** When Envoy can use the cluster: `at once` after reading it, `assignment` after receiving its endpoints, `warming` after acknowledging CDS. */
   readonly usableAfter: 'at once' | 'assignment' | 'warming';
   readonly assignment: string;
   readonly secrets: ReadonlySet<string>;

@@ -13,7 +13,8 @@ export interface UrgentRequest {
 }
 
 /**
- * Serves namespaces, then service accounts, then connections in turn. The certificate of a connection with the shortest remaining lifetime is first.
+ * Serves namespaces, then service accounts, then connections in turn. Among requests of one connection, the certificate that expires first is renewed
+ * first.
  */
 export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentRequest> {
   const { maxWaiting, maxOfConnection } = limits;

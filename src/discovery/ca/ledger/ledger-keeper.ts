@@ -82,7 +82,7 @@ export class LedgerKeeper {
     if (!this.#options.ledger.isReported(workload)) this.#add({ trusted: workload });
   }
 
-  /** If the set is new, the workload's trusted roots are unknown until the ACK. */
+  /** If these roots differ from the reported ones, the workload's trusted roots are unknown until the ACK. */
   recordSending(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
     if (!this.#options.ledger.isReported(workload)) this.recordTrusted({ ...workload, roots: [] });
   }

@@ -97,13 +97,13 @@ export class WorkloadLedger {
     else this.#recordTrusted(ledgerLine.trusted);
   }
 
-  /** Evicted workloads have no reports. */
+  /** Also true for evicted workloads, whose reports are not recorded. */
   isReported({ roots, ...workload }: WorkloadInstance & { readonly roots: readonly AuthorityId[] }): boolean {
     const ledgerEntry = this.#entries.get(workloadKey(workload));
     return ledgerEntry === undefined || ledgerEntry.trusts === rootsText(roots);
   }
 
-  /** A new report marks earlier certificates as replaced. */
+  /** Whether the report marks earlier certificates as replaced. */
   isNewArrival({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): boolean {
     return this.#indexOf(workload, serialNumber) > 0;
   }
@@ -150,7 +150,7 @@ export class WorkloadLedger {
   }
 
   /**
-   * If its use is not reported, the newest certificate of a workload counts.
+   * If no certificate is reported as in use, the newest one of the workload counts.
    *
    * @param maxCount limit of listed workloads, earliest expiry first
    * @param certificateInUse serial number that a connected workload last reported
@@ -225,7 +225,7 @@ export class WorkloadLedger {
     this.#listedWorkloads.remove(key);
   }
 
-  /** Evicts the oldest certificate, which is considered in use until it expires. */
+  /** Drops the oldest certificate from the list. Its authority is considered in use until the certificate expires. */
   #limitCertificates(certificates: readonly LedgerCertificate[]): readonly LedgerCertificate[] {
     if (certificates.length <= maxCertificates) return certificates;
     const [oldest, next, ...laterCertificates] = certificates;

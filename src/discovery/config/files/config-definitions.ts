@@ -1,4 +1,4 @@
-/** Files are updated one at a time, at a cost that depends on the file's content. */
+/** Objects of all configuration files. Updating a file costs time proportional to that file, not to the directory. */
 import { type Config, compareText, configKeyText, type PlaceholderInfo } from '../../../model/config/config.ts';
 import { repetition } from '../../../model/config/config-file.ts';
 import type { Problem } from '../../../model/config/problem.ts';

@@ -46,7 +46,7 @@ const unknownFingerprint = '';
 /** Other unreadable files are retried when all files are read. */
 const maxRetriedFiles = 16;
 
-/** The age is equal for all, so that precedence depends only on the files. */
+/** All objects in files have the same age, so that precedence depends only on the files. */
 const unknownAge = 0;
 
 /** Maximum number of attempts to read a directory while Kubernetes switches its mount. */

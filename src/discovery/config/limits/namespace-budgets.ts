@@ -72,7 +72,7 @@ export class NamespaceBudgets implements NamespaceBudget {
   }
 }
 
-/** @param lastLimited limitation of the object after `reduced` */
+/** @param lastLimited result of the limit that applies after `reducedObject` */
 export function combinedLimit(reducedObject: LimitedObject, lastLimited: LimitedObject): LimitedObject {
   const message = `${reducedObject.problem.message}; ${lastLimited.problem.message}`;
   return { ...lastLimited, original: reducedObject.original, problem: { ...reducedObject.problem, message } };

@@ -414,7 +414,7 @@ function withLimited(set: ConfigSet, limitedObjects: ReadonlyMap<string, Limited
 }
 
 function findFirstConfig(snapshots: readonly ConfigSnapshot[], key: string): Config | undefined {
-  // With a placeholder of a rejected object, a later source does not lift a restriction of an earlier one.
+  // A placeholder for a rejected object counts too, so that a later source cannot lift a restriction of an earlier one.
   for (const { byKey } of snapshots) {
     const config = byKey.get(key);
     if (config !== undefined) return config;

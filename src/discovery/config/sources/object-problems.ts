@@ -1,4 +1,4 @@
-/** These objects come from a cluster or over xDS. */
+/** Problems of objects that come from a cluster or over xDS. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';

@@ -108,13 +108,13 @@ function rejectedKeys(problems: readonly Problem[]): readonly ConfigKey[] {
   return problems.flatMap(({ severity, key }) => (severity === 'error' && key !== undefined ? [key] : []));
 }
 
-/** So far, only the line of the object may be known. */
+/** Adds the field's position, if only the object's line is known. */
 function withPosition(problem: Problem, positions: FieldPositions): Problem {
   const { column, field = '' } = problem;
   return column !== undefined || field === '' ? problem : { ...problem, ...positions.positionOf(problem) };
 }
 
-/** Another problem may explain the cause better. */
+/** Omits problems whose cause another problem explains better. */
 function omitRepeated(problems: readonly Problem[]): Problem[] {
   const problemByText = new Map<string, Problem>();
   const placesOf = (problemCode: string): ReadonlySet<string> =>

@@ -34,7 +34,7 @@ const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
  * @param currentConditions possibly invalid
  * @param ownConditions at most one per type
  * @param obsoleteTypes own types to remove
- * @returns `present` itself if nothing changed
+ * @returns `currentConditions` itself if nothing changed
  */
 export function withConditions(
   currentConditions: unknown,

@@ -205,7 +205,9 @@ export class ObjectScan {
 
 const randomOdd = (): number => Math.floor(Math.random() * 2 ** 31) | 1;
 
-/** Combines both hashes. With one hash, one in 100 multipliers confuses more than ten of 32,778 names. With two, the average is 0.13 names. */
+/**
+ * Combines both hashes. With one hash, one in 100 seeds causes more than ten collisions among 32,778 names. With two, the average is 0.13 collisions.
+ */
 function combinedHash([first, secondHash]: readonly [number, number]): number {
   let hash = Math.imul(first ^ (first >>> 16), 0x85ebca6b) ^ secondHash;
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);

@@ -28,8 +28,8 @@ const maxReadMs = 5;
 const maxErrorBytes = 64 * 1024;
 
 /**
- * @returns `whole` when the response has ended, or `limit` if it timed out while the reader was not midway
- * @throws ApiError
+ * @returns `whole` when the response has ended, or `limit` if the time limit expired between two complete objects
+ * @throws ApiError, also if the limit expired within an object
  */
 export function exchange(
   stream: ClientHttp2Stream,

@@ -17,7 +17,7 @@ import { ApiError, invalidResponse } from '../api-failure.ts';
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 
-/** In a younger connection, a rejected certificate is not attributed to its age. */
+/** If a younger connection gets a 401, its certificate was not too old. */
 const minAgeForNewerCertificateMs = 1_000;
 
 export class Http2Connection {

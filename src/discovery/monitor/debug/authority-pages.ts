@@ -43,7 +43,7 @@ function rejectionReplyOf(orderName: string, { caller }: PageRequest) {
     : textReply('forbidden: the root can be rotated only from this host, with the token of the debugger', 403);
 }
 
-/** An order to proceed must not cut off workloads, unless `force` is set. Without such workloads, a rotation proceeds automatically. */
+/** An order to proceed must not cut off workloads, unless `force` is set. If it would cut off none, the rotation proceeds automatically. */
 function rejectCutOff({ missingWorkloads: missing }: AuthorityPageSource, { query }: PageRequest) {
   const missingWorkloads = missing();
   if (missingWorkloads === undefined) return textReply('rejected: the rotation waits for no workload', 409);

@@ -47,7 +47,7 @@ export interface AuthorityPageSource {
   readonly describe: () => object;
   /** Workloads that a rotation waits for. */
   readonly missingWorkloads: () => MissingWorkloads | undefined;
-  /** @returns the reason if the authority cannot execute the order in its state, and the next step */
+  /** @returns the reason and the next step, if the authority cannot execute the order in its state */
   readonly rotate: (order: OperatorOrder['type']) => string | undefined;
   /** How operators start a rotation if replicas share the authority. */
   readonly orderedBy?: string;

@@ -1,4 +1,4 @@
-/** Converts diagnostics about objects that take only partial effect for their statuses. */
+/** Converts diagnostics to status warnings about objects that take only partial effect. */
 import type { Config } from '../../../model/config/config.ts';
 import { conditionReasonOf } from '../../../runtime/errors.ts';
 import type { Steps } from '../../../runtime/turns.ts';
@@ -32,7 +32,7 @@ const maxMessageLength = 1_024;
 /**
  * Returns warnings by `Kind/namespace/name`, each with the reason of its first diagnostic.
  *
- * @param isOnlyReplica otherwise diagnostics that depend on all proxies are omitted
+ * @param isOnlyReplica if false, diagnostics that depend on all proxies are omitted
  */
 export function* objectWarnings(
   status: PushStatus,

@@ -1,4 +1,6 @@
-/** Logs warnings about several objects, such as a route to a subset that no DestinationRule defines: a line for each version of an object. */
+/**
+ * Logs warnings that involve several objects, such as a route to a subset that no DestinationRule defines. Each version of an object gets one line.
+ */
 import type { Logger } from '../../../runtime/output/log.ts';
 
 export interface LoggableWarning {
@@ -69,7 +71,7 @@ export class WarningLog {
     this.#hasLoggedOmitted = false;
   }
 
-  /** @returns whether the limits permit it */
+  /** @returns whether the limits permit the line */
   #add(warning: LoggableWarning): boolean {
     const { namespace, object, place, code, reason } = warning;
     const linesOfNamespace = this.#linesOfNamespace.get(namespace) ?? 0;

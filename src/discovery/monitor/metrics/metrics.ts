@@ -127,7 +127,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#uncaughtCounter.inc({ origin, cost });
   }
 
-  /** Returns the gauge whose size depends on the mesh. */
+  /** Returns the gauge of connected proxies, whose value changes later. */
   #addProgram(): Gauge<'version'> {
     const { version } = this.#options;
     this.#gauge('pilot_info', 'Version of this control plane', ['version']).set({ version }, 1);

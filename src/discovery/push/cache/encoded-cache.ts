@@ -165,7 +165,7 @@ export class EncodedCache {
     return names === '*' ? [] : (generator?.build(shape, context, names, this.#resourceMemory) ?? []);
   }
 
-  /** Each step returns whether there are more. `undefined` if the list is fast to build. */
+  /** Returns a function that runs one step and returns whether more steps remain. `undefined` if the list is fast to build. */
   prepare(
     context: PushContext,
     typeUrl: string,

@@ -11,7 +11,7 @@ export interface ListBuildOptions {
   /** Names to build. All others are reused from the base. */
   readonly names: readonly string[];
   readonly base: ResourceMap | undefined;
-  /** Its resources are reused. */
+  /** List of the same shape whose resources are reused. */
   readonly siblingResources: ResourceMap | undefined;
   readonly build: (names: readonly string[]) => readonly EnvoyResource[];
   /** Absent if building is fast. */
@@ -19,7 +19,7 @@ export interface ListBuildOptions {
     | ((names: readonly string[]) => Iterator<PartToEncode | undefined, readonly EnvoyResource[]>)
     | undefined;
   readonly isHeavy?: boolean;
-  /** `undefined` if no version is valid. */
+  /** Returns `undefined` if the resource cannot be encoded. */
   readonly encode: (resource: EnvoyResource, previous: EncodedResource | undefined) => EncodedResource | undefined;
   readonly onComplete: (list: ResourceMap) => void;
 }

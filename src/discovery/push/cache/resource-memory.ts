@@ -198,7 +198,7 @@ export class ResourceMemory implements Memory {
       if (ids === undefined) this.#dependants.set(key, new Set([id]));
       else ids.add(id);
     }
-    // The entry may be evicted after this.
+    // The added entry may be evicted here.
     if (this.#unmeasuredEntries.length >= maxUnmeasuredEntries) this.#measureEntries();
     while (this.#entries.size > this.#options.maxEntries) this.#evict();
   }

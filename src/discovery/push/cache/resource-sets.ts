@@ -47,7 +47,7 @@ export function addSet(sets: CachedSets, key: string, set: CachedSet): void {
   byKey.set(key, set);
 }
 
-/** The next base is the list of this set, or otherwise the base of this set. */
+/** The next base is the list of this set or, without one, its base. */
 export function outdatedSet(
   set: CachedSet,
   number: number,

@@ -2,7 +2,7 @@ import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { Generator } from '../../../networking/index.ts';
 
-/** `subjects` are the subjects whose resources differ from the common shape. */
+/** `subjects` are those whose resources differ from the resources of the common shape. */
 export interface SharedLayer {
   readonly commonShape: ProxyShape;
   readonly subjects: ReadonlySet<string>;

@@ -7,7 +7,7 @@ export interface WholeListBuildOptions {
   readonly build: () => readonly EnvoyResource[];
   /** Absent if building is fast. */
   readonly buildSteps: Iterator<undefined, readonly EnvoyResource[]> | undefined;
-  /** `undefined` if no version is valid. */
+  /** Returns `undefined` if the resource cannot be encoded. */
   readonly encode: (resource: EnvoyResource, previous: EncodedResource | undefined) => EncodedResource | undefined;
   /** Called with the base if nothing differs. */
   readonly onComplete: (list: ResourceMap) => void;

@@ -1,4 +1,4 @@
-/** The statecharts decide when each changes, and know only its version. */
+/** The statecharts decide when configuration, settings, services and push context change, and know only their versions. */
 import type { ServicesReading } from '../../../../machines/discovery/registry/service-registry.setup.ts';
 import { type Config, configKeyText, parseConfigKey } from '../../../model/config/config.ts';
 import { needsPush } from '../../../model/config/config-changes.ts';
@@ -233,8 +233,8 @@ export class MeshState {
   }
 
   /**
-   * Changes include objects and services that changed since the order. Otherwise, a later order could contain an object that no longer differs, and
-   * proxies would not receive the change.
+   * The published changes include objects and services that changed since the order. Otherwise, a later order could contain an object that no longer
+   * differs, and proxies would not receive the change.
    */
   publishContext(order: ContextOrder): PushContext {
     return runToEnd(this.#publishContextInSteps(order));

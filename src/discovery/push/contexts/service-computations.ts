@@ -1,4 +1,4 @@
-/** A push context must contain only objects whose services are computed, because one file can define both. */
+/** One file can define an object and a service that it needs, so a push context must not contain the object before the service is computed. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** Runs one computation at a time, followed by another if something changed during it. */

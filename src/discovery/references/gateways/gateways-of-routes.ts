@@ -1,4 +1,4 @@
-/** Reports Gateways of VirtualServices that do not exist or do not serve their hosts. */
+/** Reports Gateways that a VirtualService refers to but that do not exist or do not serve its hosts. */
 import type { Config } from '../../../model/config/config.ts';
 import { objectsByName } from '../../../model/config/config-set.ts';
 import { hostsOverlap } from '../../../model/fields/hostname.ts';

@@ -17,7 +17,7 @@ const maxEndpoints = 32;
 
 const maxServices = 1_000;
 
-/** Maximum number of conflicts for a wildcard, whose subsets or port levels may apply only to some servers. */
+/** Maximum number of conflicts per wildcard host. One conflict is not enough, because a subset or port level may apply only to some servers. */
 const maxConflicts = 32;
 
 export const checkMutualTls: ConfigCheck = function* (sources) {
@@ -124,7 +124,7 @@ function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined,
   return hostsByNamespace;
 }
 
-/** Hosts with a narrower rule for the same clients are excluded. To all others, the wildcard's rules in a namespace apply. */
+/** Yields hosts to which the wildcard's rules in the namespace apply. Hosts with a narrower rule for the same clients are excluded. */
 function* narrowHosts(
   wildcard: string,
   namespace: string,

@@ -124,7 +124,7 @@ function* entriesWithoutWorkloads(
   }
 }
 
-/** A Gateway applies to workloads of all namespaces, unless gateways are scoped to their own. */
+/** A Gateway applies to workloads of all namespaces, unless gateways are scoped to their own namespace. */
 function* gatewaysWithoutWorkloads(
   workloads: WorkloadsByNamespace,
   { configs, context, knownObjects }: CheckSources,

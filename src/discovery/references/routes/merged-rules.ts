@@ -1,4 +1,4 @@
-/** Reports DestinationRules of one host whose merging drops parts. */
+/** Reports DestinationRules of one host that lose parts when they are merged. */
 import type { Config } from '../../../model/config/config.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import { exportSet } from '../../../model/services/visibility.ts';

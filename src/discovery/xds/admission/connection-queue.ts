@@ -1,10 +1,10 @@
 /**
- * Queue of accepted connections before TLS handshake and HTTP/2 session. It limits how many are being set up, until their first streams, so that the
- * first ones complete early. While many streams wait for admission, connections wait here, where one costs a few KiB.
+ * Queue of accepted connections before TLS handshake and HTTP/2 session. It limits how many connections are set up at a time, so that the first ones
+ * complete early. A connection counts until its first stream. While many streams wait for admission, connections wait here, where each costs a few
+ * KiB.
  *
  * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. In plaintext, a returning client immediately
- * sends up to 64 KiB of subscriptions. While much of this is buffered, the data of further connections stays in the kernel, including connections
- * whose first bytes were awaited.
+ * sends up to 64 KiB of subscriptions. While too much is buffered, the queue reads no connection, and further data stays in the kernel.
  */
 import type { Socket } from 'node:net';
 import { throwUncaught } from '../../../runtime/fences/uncaught.ts';

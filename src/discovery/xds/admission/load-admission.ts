@@ -22,8 +22,9 @@ import type { KnownNodes } from './known-nodes.ts';
 import type { ConnectionSetUp } from './unidentified-connections.ts';
 
 /**
- * While this many streams wait, no connection is set up, because a connection without a session costs less. Below the limit of unidentified
- * connections (4,096). High, because clients wait for their streams, but give up if a handshake takes longer than 20 s (gRPC for Go).
+ * While this many streams wait, no connection is set up, because a connection without a session costs less. The value is below the limit of
+ * unidentified connections (4,096). It is high, because clients wait for their streams, but give up if a handshake takes longer than 20 s (gRPC for
+ * Go).
  */
 const maxWaitingStreams = 3_500;
 const loggedAfterMs = 1_000;

@@ -164,7 +164,7 @@ export class UnidentifiedConnections {
   }
 
   /**
-   * The time in the admission queue is not the client's silence.
+   * Excludes the time in the admission queue from the client's silence.
    *
    * @returns a function that ends the wait; idempotent
    */

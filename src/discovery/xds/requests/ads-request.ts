@@ -131,7 +131,7 @@ class GatheredNames {
   readonly #lists: RequestNameLists;
   readonly #maxNames: number;
   run: WireNames | undefined;
-  /** Further names. Name lists would take more memory if names alternate with other fields. */
+  /** Names after the first run. A name list for each run would take more memory if names alternate with other fields. */
   readonly #separateNames: string[] = [];
 
   constructor(lists: RequestNameLists, maxNames: number) {

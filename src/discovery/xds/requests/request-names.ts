@@ -64,7 +64,7 @@ export class RequestNameLists {
   intern(names: readonly string[]): readonly string[] {
     if (names.length === 0) return noNames;
     const sortedNames = [...new Set(names)].sort();
-    // Names contain no line break; otherwise the length prevents a wrong match.
+    // If names contain line breaks, which valid ones never do, the count distinguishes most lists.
     const key = digest(Buffer.from(`${sortedNames.length}\n${sortedNames.join('\n')}`));
     const cachedNames = this.#sharedLists.get(key);
     if (cachedNames !== undefined) return cachedNames;

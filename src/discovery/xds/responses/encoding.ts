@@ -41,8 +41,8 @@ export function encodeValue(
 ): EncodedResource {
   const valueLength = tailChunks.reduce((sum, { length }) => sum + length, value.length);
   const anyMessageLength = encodedLength(1, typeUrl) + encodedLength(2, valueLength);
-  // DiscoveryResponse.resources and Resource.resource both have number 2. So the former is the end of the latter, and one copy of the bytes serves
-  // both protocols.
+  // DiscoveryResponse.resources and Resource.resource both have number 2, so the SotW frame is the end of the delta frame, and one copy of the bytes
+  // serves both protocols.
   const sotwLength = encodedLength(2, anyMessageLength);
   const resourceLength = encodedLength(3, name) + encodedLength(1, version) + sotwLength;
   const writer = new WireWriter(allocateBuffer(encodedLength(2, resourceLength) - (valueLength - value.length)));

@@ -189,8 +189,8 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters whose sent version fetches endpoints, but whose configured version, which is not sent yet, does not. The warming version must not get
-   * their empty endpoints, because the client still uses an earlier one.
+   * Clusters whose configured version, which is not sent yet, no longer fetches endpoints. Their sent version must not get empty endpoints while it
+   * warms, because the client still uses an earlier version.
    */
   findOutdatedForms(
     { requested: requestedNames }: ResponseOrder,

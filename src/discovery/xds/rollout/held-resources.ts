@@ -101,7 +101,7 @@ export class HeldResources {
     return this.#record.current.held.filter((heldResource) => heldResource.typeUrl === typeUrl).map(({ name }) => name);
   }
 
-  /** Adds the delayed names, because all must come from one set. */
+  /** Adds the delayed names, because all delayed resources must come from one set. */
   #withHeldNames(order: ResponseOrder): ResponseOrder {
     if (order.all || order.changed) return order;
     const requestedNames = new Set([...order.requested, ...this.#heldNamesOf(order.typeUrl)]);

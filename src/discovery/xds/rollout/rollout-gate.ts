@@ -71,7 +71,7 @@ export class RolloutGate {
   #clustersVersion = '';
   /** Clusters that the current CDS response updates and that the client may warm indefinitely. */
   #updatedNames: readonly string[] = noNames;
-  /** Steps of the limit until more clusters that may block the ACK are given up. 0 means at the limit. */
+  /** Limit steps until more clusters that may block the ACK are given up. 0 means when the limit is reached. */
   #searchSteps = 0;
   #evictedCount = 0;
   /** Consecutive steps in which nothing could be sent. */
@@ -206,7 +206,7 @@ export class RolloutGate {
     return this.#retention.resources(this.#subscription === 'all');
   }
 
-  /** Pauses while nothing can be sent to the client, but for at most one limit, because Envoy waits 15 s for requested resources. */
+  /** Pauses while nothing can be sent to the client, but at most for the time limit, because Envoy waits 15 s for requested resources. */
   expire(): void {
     this.#blockedSteps = this.#stream.isCongested ? this.#blockedSteps + 1 : 0;
     if (this.#blockedSteps > 0 && this.#blockedSteps <= stepsOfLimit) return;

@@ -20,9 +20,9 @@ export class RolloutRecord {
   }
 
   /**
-   * A report may cause further updates.
+   * Reports the changes. May be re-entered, because a report can update the rollout.
    *
-   * @param currentType type of the order being processed, whose outcome reports what it waits for
+   * @param currentType its waiting resources are reported with the order's outcome, so no event is sent for them
    * @param firstEvent event that precedes the others
    */
   update(next: Rollout, currentType?: string, firstEvent?: RolloutEvent): void {

@@ -26,7 +26,7 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 /** Short, because Envoy has already waited for as long as the limit, and requests to a new cluster fail while it warms. */
 const newClusterLimit: FetchLimit = { fetchMs: 1_000, awaitsNames: false };
-/** Envoy's default for sources without a limit, because Envoy keeps using the earlier version. */
+/** As long as Envoy's default for sources without a limit, because Envoy keeps using the earlier version. */
 const updatedClusterLimit: FetchLimit = { fetchMs: 15_000, awaitsNames: true };
 
 /** @param cluster.isNew whether the client uses no earlier version */
@@ -34,7 +34,7 @@ export function fetchLimitOf({ isNew }: Pick<GivenUpCluster, 'isNew'>): FetchLim
   return isNew ? newClusterLimit : updatedClusterLimit;
 }
 
-/** Steps of the limit until Envoy uses the given-up updates and acknowledges clusters. */
+/** Limit steps until Envoy uses the given-up updates and acknowledges clusters. */
 export function stepsOfFetch(limitMs: number): number {
   return Math.ceil(updatedClusterLimit.fetchMs / (limitMs / stepsOfLimit)) + stepsOfLimit;
 }
@@ -52,7 +52,7 @@ export interface SentResponse {
   readonly isFirst: boolean;
   /** Updated clusters that the client may warm indefinitely. */
   readonly updated: readonly string[];
-  /** Steps of the limit until more clusters that may block the ACK are given up. 0 means at the limit. */
+  /** Limit steps until more clusters that may block the ACK are given up. 0 means when the limit is reached. */
   readonly searchSteps: number;
 }
 
@@ -272,7 +272,7 @@ function createOncePerPair<First extends object, Second extends object>() {
   };
 }
 
-/** Without steps, the response to a client with the same clusters as others is sent at once. */
+/** Once the steps are completed, a client with the same clusters as others gets its response at once. */
 const readingUsabilityOnce = createOncePerPair<ResourceMap, readonly string[]>();
 const readingUpdatesOnce = createOncePerPair<ResourceMap, ResourceMap>();
 

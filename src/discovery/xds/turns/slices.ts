@@ -2,8 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
 
 /**
- * Time in an iteration of the event loop for all {@link SliceScheduler} together. Requests, ACKs and health checks are received between iterations, and a push
- * takes about five of them. See docs/scaling.md for other values.
+ * Time in an iteration of the event loop for all {@link SliceScheduler} together. Requests, ACKs and health checks are received between iterations,
+ * and a push takes about five iterations. See docs/scaling.md for other values.
  */
 export const maxSliceMs = 3;
 
