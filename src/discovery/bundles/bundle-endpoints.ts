@@ -61,7 +61,7 @@ export class BundleEndpoints {
     });
   }
 
-  /** Deletes the bundles and files of all endpoints that are not in the current mesh configuration. */
+  /** Also deletes the bundles and files of endpoints that are not in the current mesh configuration. */
   find(): TrustBundleInput[] {
     const { caCertificates, ...mesh } = this.#options.mesh();
     const meshTrustDomains = trustDomainsOf(mesh);
@@ -82,8 +82,8 @@ export class BundleEndpoints {
   }
 
   /**
-   * Validates the active bundle again, because trust domains may have changed. Without an active bundle, loads the saved one. It may be outdated,
-   * because a full disk prevents saving.
+   * Validates the active bundle again, because trust domains may have changed. Without one, loads the saved bundle, which is outdated if the disk was
+   * full.
    */
   async restoreSavedBundle({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleResponse> {
     const { directory } = this.#options;

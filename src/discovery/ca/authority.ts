@@ -371,7 +371,7 @@ function isSameStage(one: Journal | undefined, other: Journal): boolean {
   return one?.stage === other.stage && one.signer === other.signer && one.other === other.other;
 }
 
-/** Finds the authority that a `revert` order withdraws: the next signer, or the current signer if it has already replaced the previous one. */
+/** Finds the authority that a `revert` order withdraws: the next signer, or the signer that has already replaced the previous one. */
 function findRevertedAuthority(previous: Journal | undefined, next: Journal): AuthorityId | undefined {
   if (previous === undefined) return undefined;
   const stages = `${previous.stage} ${next.stage}`;

@@ -63,7 +63,7 @@ export class SharedAuthority implements SigningAuthority {
   readonly #listeners = new Set<(active: ActiveAuthority) => void>();
   readonly #dueListeners = new Set<() => void>();
   #readingCount = 0;
-  /** Last authority that can sign. */
+  /** Last read authority, even before the chart adopts it. `undefined` while its Secret is missing or unusable. */
   #lastAdopted: AdoptedAuthority | undefined;
   #adoptedAuthority: AdoptedAuthority | undefined;
   #activeAuthority: ActiveAuthority | undefined;

@@ -237,7 +237,7 @@ export class CertificateSigning {
     }
   }
 
-  /** Records the certificate, and that the workload still trusts the roots that it last reported. */
+  /** Records the certificate, and the trusted roots that the workload last reported. */
   #recordIssued(leaf: IssuedLeaf): void {
     this.ledger.recordIssued(leaf);
     const roots = this.roots.reportOf(leaf);

@@ -12,7 +12,7 @@ import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_
 export interface ConformanceKind {
   nameOf(value: Uint8Array): string;
   buildMinimalResource(name: string): Uint8Array;
-  /** The message has the same name, and differs for each revision. */
+  /** Returns a message with the same name and, for each revision, other content. */
   buildChangedResource(value: Uint8Array, revision: number): Uint8Array;
 }
 

@@ -41,7 +41,6 @@ export class ConsulRegistries {
     return this.#followedRegistries.map((name) => this.datacenter(name).view);
   }
 
-  /** Called when the mesh configuration changed, because registries depend on it. */
   onSettingsChanged(): void {
     if (this.#settings !== undefined) this.#offerRegistries();
   }

@@ -30,7 +30,6 @@ export class DueObjects {
     this.#dueKeys.set(key, isUrgent && urgentUpdates.count <= maxUrgentUpdates);
   }
 
-  /** Resets the limit, because the object has a new version. */
   resetLimit(key: string): void {
     this.#urgentUpdates.delete(key);
   }

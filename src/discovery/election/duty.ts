@@ -10,7 +10,7 @@ export interface DutyRun {
 /** Objects that become due during a run wait for the next one. */
 export interface DutyReport {
   readonly writtenCount: number;
-  /** Number of writes to retry after a delay. Includes conflicts, because the newer object is known by then. */
+  /** Number of writes to retry after a delay. Includes conflicts, because the retry uses the newer object. */
   readonly failedCount: number;
   /** Empty if there were only conflicts. */
   readonly reason: string;

@@ -158,7 +158,6 @@ export class FactReader {
     };
   }
 
-  /** @param service of the control plane */
   async readInstalledFacts(
     namespace: string,
     { service, injector, members }: { service: string; injector: string; members: readonly string[] },

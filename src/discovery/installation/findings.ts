@@ -29,7 +29,6 @@ export const error = (check: string, message: string, next: string): ClusterFind
   ...{ check, level: 'error', message, next },
 });
 
-/** @param reason from the API server */
 export function unknownFinding(check: string, reason: string): ClusterFinding {
   const next = 'Run the command as a user who may read it, such as an administrator of the cluster.';
   return { check, level: 'unknown', message: `not checked: ${reason}`, next };

@@ -43,7 +43,7 @@ export interface InformerEffectsOptions {
   readonly server: ApiServer;
   readonly kinds: readonly FollowedKind[];
   readonly random: () => number;
-  /** Returns the time of a monotonic clock in milliseconds. */
+  /** Monotonic clock in milliseconds. */
   readonly now: () => number;
   readonly onSynced?: () => void;
   /** Receives `undefined` when the server responds again. */

@@ -146,7 +146,6 @@ const repeatedFailures: Readonly<Record<string, RepeatedFailure>> = {
   },
 };
 
-/** @param now time in milliseconds */
 export function logEvents(recorder: Recorder, log: Logger, now: () => number = () => performance.now()): () => void {
   const scopeOf = cachedFunction((actor) => log.scope(scopeOfActor(actor)), maxScopes);
   const scopes = new Map<string, RepeatedLines>();

@@ -1,4 +1,3 @@
-/** An invalid flag ends the program. */
 import { durationMsOf, maxTimerMs } from '../../model/fields/duration.ts';
 import { isHostname, isNamespace } from '../../model/fields/names.ts';
 import { mustBe } from '../../model/fields/violation.ts';

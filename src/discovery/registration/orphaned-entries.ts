@@ -28,7 +28,7 @@ export interface OrphanedEntriesOptions {
   readonly leaseMs: number;
   /** Time for which a workload may be disconnected. */
   readonly graceMs: number;
-  /** Returns the time of a monotonic clock in milliseconds. */
+  /** Monotonic clock in milliseconds. */
   readonly now: () => number;
 }
 

@@ -156,7 +156,6 @@ export class AdsPorts {
     this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.refundStream(peer);
   }
 
-  /** @returns a function that ends the wait; idempotent */
   beginWait({ isSecure }: StreamSecurity, peer: string): () => void {
     return this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.beginWait(peer);
   }

@@ -13,7 +13,6 @@ import { withToolClients } from './tool-clients.ts';
 const loopbackAddress: ListenAddress = { host: '127.0.0.1', port: 0 };
 
 export interface XdsOptions {
-  /** `undefined` if xDS is served on the HTTP port. */
   readonly grpcAddress: ListenAddress | undefined;
   readonly securePort: SecurePort | undefined;
   readonly shutdownMs: number;

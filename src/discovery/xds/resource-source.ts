@@ -90,7 +90,6 @@ export interface ResourcePreparation {
   result(): ResourceSet | undefined;
 }
 
-/** Resources for one stream of a connected node. */
 export interface NodeResources {
   /**
    * If it throws, nothing is sent and the client keeps its resources.

@@ -81,7 +81,6 @@ export class CertificateSigner {
     return this.#queue.size;
   }
 
-  /** @param signal aborts a queued request when its client cancels */
   sign({ endsAt, client, ...order }: SigningRequest, signal?: AbortSignal): Promise<SigningResult> {
     return this.#queueOrder<SigningOutcome>(order, { endsAt, client }, signal);
   }

@@ -77,7 +77,7 @@ export class LedgerKeeper {
     if (this.#options.ledger.isNewArrival(report)) this.#add({ arrived: report });
   }
 
-  /** Records that a workload trusts exactly these roots. Repeated reports are not written. */
+  /** Repeated reports are not written. */
   recordTrusted(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
     if (!this.#options.ledger.isReported(workload)) this.#add({ trusted: workload });
   }

@@ -220,7 +220,7 @@ export class ConfigDefinitions {
   }
 }
 
-/** Objects still apply although no file defines them if an error names them, or if their file has an error without a key. */
+/** Last valid objects that no file defines. Such an object is retained if an error names it, or if its file has an error without a key. */
 interface LastGoodConfigs {
   isRetained(key: string, config: Config): boolean;
   isFromUnreadFile(config: Config): boolean;

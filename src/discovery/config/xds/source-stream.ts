@@ -1,4 +1,3 @@
-/** An effect of the chart `xds-source`. */
 import type { ClientHttp2Stream } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fromCallback } from 'xstate';

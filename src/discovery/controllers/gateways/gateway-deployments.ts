@@ -49,7 +49,7 @@ const services = resourceOf('Service');
 const deployments: ApiResource = {
   ...{ group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true },
 };
-/** Writes use the timeout of the gate. */
+/** Timeout of reads. Writes use the timeout of the gate. */
 const readMs = 5_000;
 /** Deployments and ServiceAccounts are not watched, so a limited number of Gateways is compared with its objects per interval. */
 const maxComparedAtOnce = 100;

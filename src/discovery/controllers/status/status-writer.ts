@@ -61,7 +61,6 @@ export interface StatusWriterOptions {
   readonly now?: () => number;
   /** RFC 3339 without fractions of seconds, because custom resources would store them. */
   readonly time?: () => string;
-  /** @returns a cancel function */
   readonly schedule?: (ms: number, callback: () => void) => () => void;
 }
 

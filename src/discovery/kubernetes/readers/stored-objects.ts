@@ -100,7 +100,7 @@ export class StoredObjects implements FollowedObjects {
     return objectsReading;
   }
 
-  /** A rejected object has its last valid version. */
+  /** Returns a rejected object in its last valid version. */
   *readAll(): Steps<readonly Config[]> {
     const configs: Config[] = [];
     for (const kind of this.#options.kinds) {

@@ -126,7 +126,6 @@ export class ObjectStore {
     this.#putObject(this.#objects, key, { apiVersion, kind, metadata: readableMetadata } as KubernetesObject);
   }
 
-  /** @returns the changes to report */
   dropNamespace(namespace: string): ObjectChange[] {
     const changes: ObjectChange[] = [];
     for (const [key, previous] of this.#objects.entries())

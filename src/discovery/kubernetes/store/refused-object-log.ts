@@ -18,7 +18,6 @@ export class RejectedObjectLog {
   readonly #now: () => number;
   readonly #lastWarnings = new Map<string, { readonly warnedAt: number; suppressedCount: number }>();
 
-  /** @param now monotonic clock in milliseconds */
   constructor(warn: (fields: RejectionFields) => void, now: () => number = () => performance.now()) {
     this.#warn = warn;
     this.#now = now;

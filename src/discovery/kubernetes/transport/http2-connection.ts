@@ -17,7 +17,7 @@ import { ApiError, invalidResponse } from '../api-failure.ts';
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 
-/** If a younger connection gets a 401, its certificate was not too old. */
+/** If a younger connection gets a 401, an outdated certificate is not the cause. */
 const minAgeForNewerCertificateMs = 1_000;
 
 export class Http2Connection {

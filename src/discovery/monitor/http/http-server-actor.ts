@@ -35,7 +35,6 @@ export interface HttpEffectOptions extends HttpServersOptions {
 
 export interface PageOrders {
   readonly pushAll: () => void;
-  /** @returns the reason if the authority cannot execute the order in its state */
   readonly rotateRoot: (order: OperatorOrder['type']) => string | undefined;
   readonly acceptCatalog: (datacenter: string) => void;
 }

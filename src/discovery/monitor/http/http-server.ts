@@ -46,7 +46,6 @@ export class HttpServers {
   readonly #listeners: NetServer[] = [];
   /** Connections that are idle or have a running request, but no stream. */
   readonly #sockets = new Set<Socket>();
-  /** Set while closing. */
   #pendingClose: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(handler: HttpHandler, options: HttpServersOptions = {}) {

@@ -91,7 +91,7 @@ export class MeshState {
   #cachedObjects:
     | { readonly configSet: ConfigSet; readonly pods: unknown; readonly nodes: unknown; readonly set: ConfigSet }
     | undefined;
-  /** Serializes builds, because their input must not change. */
+  /** Serializes builds, because their input must not change during a build. */
   readonly #builds = new SerialQueue();
   readonly #computations = new ServiceComputations();
   #hasApplied = false;

@@ -39,7 +39,7 @@ const maxWaitMs = 10_000;
 /** Subjects of Kubernetes have at most 340 characters. */
 const maxSubjectLength = 400;
 const clusterHeader = 'clusterid';
-/** Placeholder, because the request has a timeout. */
+/** Never aborted, because the request has a timeout. */
 const neverAbortedSignal = new AbortController().signal;
 const idOfToken = 'authentication.kubernetes.io/credential-id';
 

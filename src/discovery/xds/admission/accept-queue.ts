@@ -2,8 +2,6 @@
  * Queues connections from a throttled address with known nodes, because connections of the busy client cannot be distinguished from those of nodes.
  * Connections are accepted one at a time, oldest first. If the queue is full, a random connection is closed. During a flood, this is rarely a node's
  * connection.
- *
- * A connection of a node costs little, so many are accepted.
  */
 
 import { throwUncaught } from '../../../runtime/fences/uncaught.ts';

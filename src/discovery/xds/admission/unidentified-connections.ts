@@ -187,7 +187,6 @@ export class UnidentifiedConnections {
     this.#options.pace.refund(connection.group, 1);
   }
 
-  /** Called when the node of a stream is identified. */
   identified(peer: string): void {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;

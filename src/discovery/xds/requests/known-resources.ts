@@ -7,7 +7,7 @@ interface KnownResource {
   readonly version: string;
 }
 
-/** At the limit, all are dropped. */
+/** At the limit, all entries are dropped. */
 const maxEntries = 50_000;
 const maxEntryBytes = 512;
 /** A request is compared with this many lists. */

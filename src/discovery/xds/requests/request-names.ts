@@ -21,7 +21,7 @@ const nameBytes = 32;
 /** A message is compared with these recent lists before its names are parsed. */
 const maxLatestLists = 4;
 const latestBytes = { least: 1024, most: 1024 * 1024 } as const;
-/** Beyond this limit, all are dropped, but lists keep their names. */
+/** Beyond this limit, all interned names are dropped, but lists keep their names. */
 const maxKnownNames = 100_000;
 const maxInternedNameLength = 512;
 

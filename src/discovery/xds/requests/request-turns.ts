@@ -125,7 +125,6 @@ function runAndPause(task: () => void, next: (() => void) | undefined): void {
   else setTimeout(next, elapsedMs * pauseFactor);
 }
 
-/** Runs everything immediately, for tests. */
 export const immediateTurns: WorkTurns = {
   run: (task, _, next) => {
     task();

@@ -34,7 +34,7 @@ interface Outcome {
   readonly nextState: SentState;
 }
 
-/** Does not reference the two maps. */
+/** Does not reference the two compared maps, so that they can be garbage-collected. */
 interface CachedOutcome extends Outcome {
   readonly forgottenNames: NameSelection;
   readonly order: ResponseOrder;

@@ -340,7 +340,6 @@ export class ClusterRetention {
     return this.#stream.rules.withUseAcknowledged(rollout, typeUrl, () => this.#currentUse(isHeldCluster));
   }
 
-  /** @param isHeldCluster whether a delayed resource names a cluster */
   createNamingLookup(isHeldCluster: (cluster: string) => boolean): (cluster: string) => NamingResource | undefined {
     const { references } = this.#stream;
     return (cluster) => {

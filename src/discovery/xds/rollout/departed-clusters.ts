@@ -44,7 +44,7 @@ export class DepartedClusters {
   }
 }
 
-/** Another identity is another client. */
+/** The same node ID with another identity is another client. */
 function keyOf({ id, verifiedIdentity = '' }: NodeIdentity): string {
   return `${verifiedIdentity} ${id}`;
 }

@@ -108,7 +108,6 @@ function addedClusters(
   );
 }
 
-/** @param addedNames names of new clusters in the response */
 function resentClusters(
   stream: WarmingStream,
   rollout: Rollout,
@@ -123,7 +122,6 @@ function resentClusters(
   return names.length === 0 ? [] : markAsSent(stream, rollout, sentResources, addedNames, names);
 }
 
-/** @param addedNames names of new clusters in the response */
 function markAsSent(
   stream: WarmingStream,
   rollout: Rollout,

@@ -105,8 +105,8 @@ export class SecurePortCredentials extends ServerCredentials {
   }
 
   /**
-   * Existing connections continue. If a root is no longer trusted, connections that are not known to chain to another root accept no more calls:
-   * otherwise a stolen key of the old root could obtain a certificate of the next root on an existing connection.
+   * Existing connections continue. If a root is no longer trusted, a connection accepts no more calls unless its certificate is known to chain to
+   * another root: otherwise a stolen key of the old root could obtain a certificate of the next root on an existing connection.
    */
   replaceCertificate(
     port: TlsChoices,

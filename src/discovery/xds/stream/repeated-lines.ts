@@ -2,7 +2,6 @@
 import type { EventOfLevel } from '../../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 
-/** Minimum interval between two lines of one kind. */
 const repeatAfterMs = 60_000;
 const maxKinds = 32;
 

@@ -18,7 +18,6 @@ export interface StreamContext {
   readonly observer: AdsObserver;
   readonly logger: Logger;
   readonly bodies: SharedBodies;
-  /** If `undefined`, responses do not contain this field. */
   readonly controlPlane?: ControlPlaneFields;
   readonly nameLists: RequestNameLists;
   readonly turns: WorkTurns;

@@ -1,4 +1,4 @@
-/** Serves all clients of a server without a push queue (the conformance target) in slices of the event loop. */
+/** Implements `AdsServer.push`, for the conformance target. */
 import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
 import type { ResourceChange } from '../resource-source.ts';
 import { SliceScheduler } from './slices.ts';

@@ -74,7 +74,6 @@ function runTurn(): void {
   scheduleTurn();
 }
 
-/** Runs work for many clients in slices of the event loop. */
 export class SliceScheduler {
   readonly isUrgent: boolean;
   readonly #runStep: () => boolean;
