@@ -1,6 +1,6 @@
 /**
- * Distributes trusted roots over xDS (PCDS: a ProxyConfig with `caCertificatesPem`). The ACK of an authenticated client reports that it trusts
- * exactly these roots, for which a rotation waits.
+ * Distributes trusted roots over xDS (PCDS: a ProxyConfig with `caCertificatesPem`). The ACK of an authenticated client reports that the client
+ * trusts exactly these roots. A rotation waits for these ACKs.
  */
 import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';

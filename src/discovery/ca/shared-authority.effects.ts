@@ -29,7 +29,7 @@ import {
   rotationAnnotation,
 } from './shared-root/authority-secret.ts';
 
-/** The Secrets are watched; these are their last received versions. */
+/** Last received versions of the watched Secrets. */
 export interface AuthoritySecrets {
   readonly namespace: string;
   readonly name: string;

@@ -43,7 +43,7 @@ interface ProxyPush {
   readonly record: PushRecord;
   /** Bitmap with one bit per type. */
   unacknowledgedTypes: number;
-  /** Bitmap of types whose last response was sent by a push, this one or an earlier one. */
+  /** Bitmap of types whose last response was sent by this push or an earlier one. */
   pushedTypes: number;
   state: 'pending' | 'acknowledged' | 'rejected';
 }
@@ -78,7 +78,9 @@ export class ChangeHistory implements ResponseListener {
   #firstChangeAt: number | undefined;
   #pushes = new WeakMap<MeshNode, ProxyPush>();
   readonly #typeBits = new Map<string, number>();
-  /** The last one of each client, proxy and type, so that a proxy that connects repeatedly does not evict those of others. Oldest first. */
+  /**
+   * The last rejection of each client, proxy and type, so that a proxy that connects repeatedly does not evict rejections of others. Oldest first.
+   */
   readonly #unpushedRejections = new Map<string, ClientRejection>();
 
   constructor({

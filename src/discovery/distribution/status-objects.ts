@@ -22,7 +22,7 @@ export const statusKinds: readonly KindName[] = (Object.keys(kinds) as KindName[
 /** This control plane writes no status of these kinds. */
 export const kindsWithEvents: ReadonlySet<string> = new Set(['Service', 'Pod', 'EndpointSlice', 'Ingress']);
 
-/** The status of a BackendTLSPolicy is per Gateway, that of a WorkloadEntry is its health, so it cannot contain warnings. */
+/** The status of a BackendTLSPolicy is per Gateway, that of a WorkloadEntry is its health, so neither can contain warnings. */
 export const kindsWithWarningEvents: ReadonlySet<string> = new Set([
   ...kindsWithEvents,
   'BackendTLSPolicy',

@@ -1,4 +1,4 @@
-/** A term lasts from sending the last successful renewal to its deadline. */
+/** A term lasts from the time at which the last successful renewal was sent to that renewal's deadline. */
 
 /** Each clock has an arbitrary origin. */
 export interface ClockReading {

@@ -135,7 +135,6 @@ function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFindi
   ];
 }
 
-/** Determines the installer of a CRD by its labels. */
 function ownerOf({
   labels = {},
   annotations = {},

@@ -63,7 +63,6 @@ export function makePush({ options, settings, meshConfigs, cluster, keySets, log
       });
       keySets.onLimited(listener);
     },
-    /** @param onPublished receives the build time of each context in milliseconds */
     actor: (onPublished: (ms: number) => void) => pushWithEffects(state, onPublished),
   };
 }

@@ -44,7 +44,6 @@ const checks: readonly ConfigCheck[] = [
   ...[checkClientSources],
 ];
 
-/** Yields `undefined` after each checked object, so that callers can pause. */
 export function* findConfigWarnings(
   context: PushContext,
   configs: ConfigSet,

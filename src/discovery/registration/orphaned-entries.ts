@@ -12,7 +12,7 @@ import { leases, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import { annotations } from './group-entry.ts';
 
-/** When a replica exits, other replicas must end its records. */
+/** Records that other replicas must end when their replica exits. */
 export interface ReplicaRecords {
   readonly leases: ReadonlySet<string>;
   onReplicaEnded(lease: string): void;

@@ -9,7 +9,7 @@ interface HeldUpdate extends ServiceName {
 
 const idOf = ({ namespace, hostname }: ServiceName): string => `${namespace}/${hostname}`;
 
-/** Forwards updates of a registry. If the registry replaces another one, holds updates until it is complete. */
+/** Forwards updates of a registry. If the registry replaces another one, holds updates until the new registry is complete. */
 export class Handover implements XdsUpdater {
   readonly #updater: XdsUpdater;
   readonly #onForwarded: () => void;

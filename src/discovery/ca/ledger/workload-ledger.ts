@@ -1,6 +1,6 @@
 /**
- * A rotation waits until workloads use the right certificates and trust the right roots. A workload is identified by SPIFFE ID and node ID. Without a
- * node ID, its certificates count until they expire.
+ * A rotation waits until workloads use the right certificates and trust the right roots. A workload is identified by SPIFFE ID and node ID. If it has
+ * no node ID, its certificates count until they expire.
  */
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';

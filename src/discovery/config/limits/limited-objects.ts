@@ -1,4 +1,4 @@
-/** A reduced object applies instead of one beyond a limit of its namespace. */
+/** If an object exceeds a limit of its namespace, a reduced object applies instead. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Steps } from '../../../runtime/turns.ts';

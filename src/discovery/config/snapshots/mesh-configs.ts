@@ -137,7 +137,7 @@ export class MeshConfigs {
   async #readSource(address: string, changedPlaces: readonly string[]): Promise<SourceSummary> {
     const source = this.#openSource(address);
     const sourceReading = await source.read(changedPlaces);
-    // The merge uses this snapshot, because the source may change its own while it is read again.
+    // The merge uses this snapshot, because the source may replace its snapshot while it is read again.
     this.#snapshots.set(source, source.snapshot);
     this.#pendingReadings.push([address, sourceReading]);
     if (sourceReading.outcome === 'missing')
@@ -261,8 +261,8 @@ export class MeshConfigs {
   }
 
   /**
-   * Determines whether placeholders apply. A source cannot determine it: the object may be valid in another source, and sources do not know the root
-   * namespace.
+   * Determines whether placeholders apply. A source cannot determine this: the object may be valid in another source, and sources do not know the
+   * root namespace.
    */
   #effectOfPlaceholders(problems: readonly ConfigProblem[]): (problem: ConfigProblem) => ConfigProblem {
     if (problems.every(({ closed }) => closed === undefined)) return (problem) => problem;

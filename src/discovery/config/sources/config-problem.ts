@@ -30,7 +30,7 @@ export function codesOf(problems: readonly ConfigProblem[]): string {
   return [...new Set(problems.flatMap(({ code }) => code ?? []))].join(', ');
 }
 
-/** Adds the code, as in `must not be empty [FIELD_EMPTY]`, for outputs without a field for it. */
+/** Adds the code, as in `must not be empty [FIELD_EMPTY]`, for outputs without a field for codes. */
 export function codedMessage({ message, code }: Pick<ConfigProblem, 'message' | 'code'>): string {
   return code === undefined || message.includes(`(${code})`) ? message : `${message} [${code}]`;
 }

@@ -48,8 +48,8 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
 }
 
 /**
- * Finds client credentials without effect: those of a DestinationRule without a selector, whose Secret sidecars do not receive, if no gateway in the
- * files routes to its host.
+ * Finds client credentials without effect: sidecars do not receive the Secret of a DestinationRule without a selector, and no gateway in the files
+ * routes to the rule's host.
  */
 export function clientCredentialProblems({ writtenConfigs, generatedConfigs, domain }: TranslatedFiles): Problem[] {
   const hostNames = new HostNames(domain);

@@ -51,7 +51,7 @@ const deployments: ApiResource = {
 };
 /** Timeout of reads. Writes use the timeout of the gate. */
 const readMs = 5_000;
-/** Deployments and ServiceAccounts are not watched, so a limited number of Gateways is compared with its objects per interval. */
+/** Deployments and ServiceAccounts are not watched, so in each interval, a limited number of Gateways is compared with the deployed objects. */
 const maxComparedAtOnce = 100;
 const comparisonMs = 30_000;
 /** Failures that the Gateway's owner can correct. */

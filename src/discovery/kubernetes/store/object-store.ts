@@ -29,7 +29,7 @@ export interface ObjectStoreOptions {
   readonly isOnDemand?: boolean;
 }
 
-/** Above this share of a namespace's limit, listing it again is not worthwhile. */
+/** Above this share of a namespace's limit, listing the namespace again is not worthwhile. */
 const maxShareForRefill = 3 / 4;
 
 const rejectedMarker = Symbol('refusal');

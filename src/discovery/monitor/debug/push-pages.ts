@@ -21,7 +21,7 @@ export const pushPages: readonly DebugPage[] = [
         services: context?.services.length ?? 0,
         AuthorizationPolicies: policies.map((policy) => asKubernetesObject(policy, state.mesh.rootNamespace)),
         NetworkGateways: resolvedGateways,
-        // Gateways of the mesh networks whose addresses are unknown.
+        // Gateways of mesh networks without any resolved address.
         UnresolvedGateways: Object.entries(settings.networks.networks).flatMap(([network, { gateways }]) =>
           resolvedNetworks.has(network) ? [] : gateways.map((gateway) => ({ network, ...gateway })),
         ),

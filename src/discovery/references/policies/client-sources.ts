@@ -1,4 +1,4 @@
-/** Reports namespaces and labels of clients in VirtualServices and AuthorizationPolicies that no workload has. */
+/** Reports client namespaces and labels that VirtualServices and AuthorizationPolicies match but that no workload has. */
 import type { Config } from '../../../model/config/config.ts';
 import { nearestName } from '../../../model/fields/nearest-name.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';

@@ -1,4 +1,4 @@
-/** Reports DestinationRules with a TLS mode that a PeerAuthentication of the workloads rejects. */
+/** Reports DestinationRules with a TLS mode that a PeerAuthentication of the destination's workloads rejects. */
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard, mostSpecificKey } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';

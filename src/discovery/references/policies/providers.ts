@@ -1,4 +1,4 @@
-/** Reports extension providers of AuthorizationPolicies and Telemetries that the mesh configuration does not contain. */
+/** Reports extension providers that AuthorizationPolicies and Telemetries use but that the mesh configuration does not contain. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Telemetry } from '../../../model/kinds/extensions/telemetry.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';

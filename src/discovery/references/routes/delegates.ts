@@ -1,4 +1,4 @@
-/** Reports delegates of VirtualServices that do not exist, or whose matches conflict with those of their roots. */
+/** Reports delegates that a VirtualService refers to but that do not exist, or whose matches conflict with its matches. */
 import type { Config } from '../../../model/config/config.ts';
 import type { HttpRoute, VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { mergeDelegateRoutes } from '../../../model/push-context/merge-delegates.ts';

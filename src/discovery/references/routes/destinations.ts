@@ -1,4 +1,4 @@
-/** Reports destinations of VirtualServices and egress proxies of Sidecars whose host, port or subset is missing. */
+/** Reports missing hosts, ports and subsets of destinations in VirtualServices and of egress proxies in Sidecars. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Destination, VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import type { Service } from '../../../model/services/service.ts';

@@ -1,5 +1,5 @@
 /**
- * Reports WorkloadEntries with host names that are selected by a service that requires IP addresses, so that proxies do not receive them.
+ * Reports WorkloadEntries with a host name as address if a service that requires IP addresses selects them. Proxies do not receive such endpoints.
  */
 import { objectsByName } from '../../../model/config/config-set.ts';
 import type { Service } from '../../../model/services/service.ts';

@@ -1,4 +1,4 @@
-/** Reports matches of a VirtualService that never apply, because an earlier route matches all their requests. */
+/** Reports VirtualService matches that never apply, because an earlier route matches all their requests. */
 import { shadowedMatches } from '../../../model/kinds/virtual-service/shadowed-matches.ts';
 import { type ConfigCheck, isWrittenConfig } from '../config-warning.ts';
 

@@ -1,4 +1,4 @@
-/** Reports egress hosts of Sidecars whose services do not exist, are not exported, or do not have the listener's port. */
+/** Reports egress hosts in Sidecars if their services do not exist, are not exported, or do not have the listener's port. */
 import type { Config } from '../../../model/config/config.ts';
 import { isHostWithin, isShortName, isWildcard } from '../../../model/fields/hostname.ts';
 import type { EgressListener, Sidecar } from '../../../model/kinds/workloads/sidecar.ts';

@@ -1,4 +1,4 @@
-/** Reports ports of Services in policies and in ingress listeners of Sidecars, which require workload ports. */
+/** Reports Service ports in policies and in ingress listeners of Sidecars, where workload ports are required. */
 import type { Config } from '../../../model/config/config.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
 import type { PeerAuthentication } from '../../../model/kinds/policies/peer-authentication.ts';

@@ -1,4 +1,4 @@
-/** Reports named target ports of Services that no container of the selected Pods has. */
+/** Reports a named target port of a Service if no container of the selected Pods has the port. */
 import type { Config } from '../../../model/config/config.ts';
 import type { KubernetesContainerPort, KubernetesPod } from '../../../model/kinds/kubernetes/pod.ts';
 import type { KubernetesServicePort } from '../../../model/kinds/kubernetes/service.ts';

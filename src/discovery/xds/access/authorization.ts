@@ -4,8 +4,8 @@ import { readNodeNames } from '../../../model/node/node-names.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 
 /**
- * Accepts a client without identities, because its port requires none. Any other client must have exactly one identity: a workload of the node's
- * namespace and, if the node names it, service account.
+ * Accepts a client without identities, because its port requires none. Any other client must have exactly one identity: a workload in the node's
+ * namespace and, if the node reports a service account, with that account.
  */
 export function authorize(
   node: Pick<NodeIdentity, 'id' | 'metadata'>,

@@ -329,7 +329,7 @@ export class ConnectionQueue {
 /**
  * Node has no public method for this.
  *
- * @returns false if its private handle was not found: the data is read
+ * @returns false if the socket's private handle was not found; the data is then read
  */
 function setReading(socket: Socket, isReading: boolean): boolean {
   const { _handle: handle } = socket as { _handle?: Partial<ReadHandle> | null };

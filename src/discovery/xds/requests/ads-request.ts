@@ -1,6 +1,6 @@
 /**
- * Parses discovery requests without a decoder, because a client may send its node with each one (megabytes of metadata a second in a large mesh), but
- * only the first is used.
+ * Parses discovery requests without a decoder, because a client may send its node with each request (megabytes of metadata a second in a large mesh),
+ * but only the first node is used.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';

@@ -127,7 +127,7 @@ export class ClusterRetention {
   /**
    * Records a cluster of a previous stream as sent if it is configured again and the client has this version.
    *
-   * @returns the names of all that are configured again
+   * @returns the names of all clusters that are configured again
    */
   recordReturned({ resources }: ResourceSet): readonly string[] {
     const sentResources = this.#stream.sentResourcesOf(clusterType);

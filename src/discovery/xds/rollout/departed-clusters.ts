@@ -1,6 +1,6 @@
 /**
- * Keeps resources of clients whose stream ended. A reconnecting SotW client does not report its clusters, and removes those missing in the first
- * response although its routes may name them.
+ * Keeps resources of clients whose stream ended. A reconnecting SotW client does not report its clusters, and removes clusters that are missing in
+ * the first response, although its routes may name them.
  */
 import type { EncodedResource, NodeIdentity } from '../resource-source.ts';
 
