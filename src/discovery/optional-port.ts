@@ -9,7 +9,7 @@ export interface OptionalPortServer {
   close(): void;
 }
 
-/** @param create called when the port is opened; its parameter `failed` reports a failure of the open socket */
+/** @param create called when the port is opened; its parameter `onFailed` reports a failure of the open socket */
 export function optionalPort(
   address: ListenAddress,
   create: (onFailed: (error: unknown) => void) => OptionalPortServer,

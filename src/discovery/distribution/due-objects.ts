@@ -1,7 +1,7 @@
 /** Objects whose status must be updated are reported at the end of an evaluation. */
 import { setBounded } from '../../model/collections/set-bounded.ts';
 
-/** @param urgent whether to write the status immediately */
+/** @param isUrgent whether to write the status immediately */
 export type DueListener = (keys: readonly string[], isUrgent: boolean) => void;
 
 /** Maximum for one version of an object within {@link urgentWindowMs}. */

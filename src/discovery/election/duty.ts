@@ -20,7 +20,7 @@ export interface Duty {
   /** If Istio has the same duty, the name that Istio uses. */
   readonly lease: string;
   leaseAnnotations?(): Readonly<Record<string, string>>;
-  /** `due` can be called during a run. */
+  /** `onDue` can be called during a run. */
   watch(onDue: () => void): () => void;
   readonly isDue: boolean;
   /** Writes each due object once, without waiting or retrying. Does not reject. */

@@ -27,7 +27,7 @@ export interface LimitedIssuers {
   readonly problem: ConfigProblem;
 }
 
-/** @param limited `undefined` if all issuers of the object are within the limits again */
+/** @param limitedIssuers `undefined` if all issuers of the object are within the limits again */
 export type IssuerLimitListener = (key: string, limitedIssuers: LimitedIssuers | undefined) => void;
 
 export class KeySets {

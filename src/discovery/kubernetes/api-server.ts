@@ -56,7 +56,7 @@ export interface ObjectPage {
 export interface WatchOptions extends ObjectSelection {
   /** Version after which events are sent. With `sendInitialEvents`, the minimum version of the initial list, or the newest if absent. */
   readonly resourceVersion?: string;
-  /** Whether the server first sends the list as ADDED events, followed by a bookmark (`endsInitialEvents`). Not all servers support this. */
+  /** Whether the server first sends the list as ADDED events, followed by a bookmark that marks its end. Not all servers support this. */
   readonly sendInitialEvents?: boolean;
   /** Time after which the server ends the watch, which is not a failure. */
   readonly timeoutSeconds: number;

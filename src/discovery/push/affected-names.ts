@@ -11,7 +11,7 @@ const visibilityKinds: ReadonlySet<string> = new Set(['Sidecar', 'VirtualService
 /** Pseudo-kind for the current or previous host of a changed DestinationRule. */
 const ruleHost = 'DestinationRuleHost';
 
-/** A change of visible services does not push endpoints: clients request them with the clusters that the change adds. */
+/** Also true for endpoints if visible services change. This does not push endpoints, because clients request them with the added clusters. */
 export function mayAffectType(kind: string, typeUrl: string, nodeType: NodeType): boolean {
   return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && visibilityKinds.has(kind));
 }

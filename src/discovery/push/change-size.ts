@@ -7,7 +7,7 @@ const valuesOfPort = 20;
 
 /**
  * @param configs objects of the context; if absent, only services count
- * @returns at most `max`
+ * @returns at most `maxSize`
  */
 export function changeSize(
   changedKeys: Iterable<string>,

@@ -119,7 +119,7 @@ export class CertificateService {
 
   /**
    * @returns an encoded IstioCertificateResponse
-   * @throws IssuanceRefusal
+   * @throws IssuanceRejection
    */
   async create(
     request: Uint8Array,

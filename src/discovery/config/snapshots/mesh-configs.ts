@@ -37,7 +37,7 @@ type TranslationSettings = IngressSettings & BudgetSettings & Partial<Pick<MeshC
 
 type AddressReading = readonly [address: string, reading: SourceReading];
 
-/** @param limited `undefined` if the object is no longer limited */
+/** @param limitedObject `undefined` if the object is no longer limited */
 export type LimitListener = (key: string, limitedObject: LimitedObject | undefined) => void;
 
 export interface MeshConfigsOptions {
@@ -96,7 +96,7 @@ export class MeshConfigs {
     return new Map(this.#sources.flatMap(([, { unreadable = [] }]) => [...unreadable]));
   }
 
-  /** @param listener `touched` contains the keys of all changes, and of objects that changed without effect */
+  /** @param listener `touchedKeys` contains the keys of all changes, and of objects that changed without effect */
   onChanges(listener: (changes: readonly ConfigChange[], touchedKeys: ReadonlySet<string>) => void): void {
     this.#listeners.push(listener);
   }

@@ -8,7 +8,7 @@ import { NamespaceBudgets, type NamespaceLimits } from '../limits/namespace-budg
 import { problemFieldsOf } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
-/** @param files files to check. The cluster may contain more objects, so only limits that the files exceed are found. */
+/** The cluster may contain more objects than the files, so only limits that the files exceed are found. */
 export function budgetProblems(
   { configs, writtenConfigs: set, mesh, gatewayApi, generatedConfigs }: TranslatedFiles,
   limits: NamespaceLimits,

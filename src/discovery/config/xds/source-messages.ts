@@ -59,7 +59,7 @@ export interface SourceResponse {
   readonly removedNames: readonly string[] | undefined;
 }
 
-/** @throws Error if the bytes are not a response, or contain more than `maxRemoved` removed names */
+/** @throws Error if the bytes are not a response, or contain more than `maxRemovedNames` removed names */
 export function decodeResponse(message: Uint8Array, protocol: XdsProtocol, maxRemovedNames: number): SourceResponse {
   let [typeUrl, version, nonce] = ['', '', ''];
   const removedNames: string[] = [];

@@ -89,8 +89,9 @@ export class SharedTexts {
 }
 
 /**
+ * With `metadataOnly`, keeps only metadata, even if the server sends more.
+ *
  * @param object of the resource's kind
- * @param kept with `metadataOnly`, only metadata is kept, even if the server sends more
  */
 export function trimObject(
   object: JsonObject & { readonly metadata: ObjectMeta },

@@ -1,7 +1,4 @@
-/**
- * A connection is `opening` until the server sends SETTINGS, then `open`. After a GOAWAY or an error it is `leaving`: it accepts no more streams and
- * finishes running ones.
- */
+/** A connection opens when the server sends SETTINGS. After a GOAWAY or an error, it accepts no more streams and finishes running ones. */
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,

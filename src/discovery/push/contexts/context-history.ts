@@ -2,7 +2,7 @@ import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { ContextPublication } from './mesh-state.ts';
 
 export interface ChangesBetween {
-  /** Whether anything may differ, including objects that are not in `keys`. */
+  /** Whether anything may differ, including objects that are not in `changedKeys`. */
   readonly forced: boolean;
   readonly changedKeys: ReadonlySet<string>;
 }

@@ -26,7 +26,7 @@ const resetFactor = 10;
 
 interface Account {
   usedUnits: number;
-  /** Time of the last update of `used`. */
+  /** Time of the last update of `usedUnits`. */
   at: number;
   until: number;
   /** 0 if the address was never throttled. */

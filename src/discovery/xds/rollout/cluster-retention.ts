@@ -148,9 +148,9 @@ export class ClusterRetention {
   /**
    * Adds the endpoints of retained clusters, because generated endpoints for a removed name would be empty.
    *
-   * @param of.configured all clusters of the node
-   * @param of.outdated names without a response, unless the client's resources are known
-   * @param of.unused sent on this stream and not used yet
+   * @param inputs.configuredClusters all clusters of the node
+   * @param inputs.outdatedNames names without a response, unless the client's resources are known
+   * @param inputs.unusedNames sent on this stream and not used yet
    */
   endpoints(
     { retained }: Rollout,
