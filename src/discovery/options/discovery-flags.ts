@@ -56,7 +56,7 @@ export function addressesOf(flags: DiscoveryFlags): {
   return { httpAddresses: [http, monitoring].flatMap((address) => address ?? []), grpcAddress };
 }
 
-/** The flag may have no value: `--profile`, `--profile=false`. */
+/** The flag may have no value (`--profile`) or one (`--profile=false`). */
 export function parseSwitch(flag: string, value: string | boolean | undefined, defaultValue: boolean): boolean {
   if (value === undefined || value === '') return defaultValue;
   const isEnabled = typeof value === 'boolean' ? value : booleanOf(value);

@@ -6,6 +6,6 @@ export interface RegistryObserver {
 export interface KubernetesCounts {
   /** Pods of endpoints that are not known yet (`pilot_k8s_endpoints_pending_pod`). */
   readonly pendingPods: number;
-  /** Addresses without a pod in services with a selector (`pilot_k8s_endpoints_with_no_pods`, `endpoint_no_pod`). */
+  /** Addresses without a pod in services with a selector (`endpoint_no_pod`). */
   readonly endpointsWithoutPod: number;
 }

@@ -98,7 +98,7 @@ export class RemoteCluster {
     return this.#outage.reason;
   }
 
-  /** Synced when all objects are known. */
+  /** The registry is synced when all objects are known. */
   createRegistry(updates: XdsUpdater): Registry {
     const options = { ...this.#options.settings(), clusterId: this.namedCluster.cluster };
     return new RemoteRegistry(options, updates, {
