@@ -72,11 +72,11 @@ export function authorityKeyExtension(keyId: Uint8Array): ExtensionValue {
 }
 
 const maxKeyTypes = 16;
-/** Offset of the key bits by key type and size, for which OpenSSL always writes the same header. */
+/** Offset of the key bits by key type and size. OpenSSL writes the same header for all keys of one type and size. */
 const keyBitsOffsets = new Map<string, number>();
 
 function keyBitsOf(publicKey: Uint8Array): Uint8Array {
-  // The kind includes the headers of the algorithm and of the key bits.
+  // The first 24 bytes identify the type, because they contain the headers.
   const kind = `${publicKey.length} ${Buffer.from(publicKey.subarray(0, 24)).toString('hex')}`;
   const cachedOffset = keyBitsOffsets.get(kind);
   if (cachedOffset !== undefined) return publicKey.subarray(cachedOffset);

@@ -115,7 +115,7 @@ function isSignatureValid(data: Uint8Array, algorithm: string, key: KeyObject, s
   }
 }
 
-/** Returns the length of the first structure including its header, because the parser ignores trailing bytes. */
+/** Returns the length of the first structure with its header. The parser does not report trailing bytes. */
 function lengthOf(der: Uint8Array): number {
   const firstByte = der[1] ?? 0;
   if (firstByte < 0x80) return 2 + firstByte;

@@ -70,7 +70,7 @@ export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime:
   });
 }
 
-/** The authority can sign only leaves. */
+/** The issued authority can sign only leaf certificates. */
 export function issueIntermediate(
   issuer: Issuer,
   publicKey: KeyObject,
@@ -196,7 +196,7 @@ function identifierDerOf(key: KeyObject): Uint8Array {
 const subjectKeyIdentifier = der.encodeObjectIdentifier('2.5.29.14');
 const subjectAltName = der.encodeObjectIdentifier('2.5.29.17');
 
-/** The schema is slower, and workload certificates contain only URIs. */
+/** Encodes URIs directly, because the schema is slower. Workload certificates contain only URIs. */
 function alternativeNamesOf(names: Names): Uint8Array {
   const { uris, dns, ips } = names;
   if (dns.length > 0 || ips.length > 0) return encodeExtensions([alternativeNamesExtension(names, true)])[0]!;

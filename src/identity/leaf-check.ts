@@ -1,6 +1,6 @@
 /**
- * Verifies an issued leaf with a different parser from the one that encoded it. OpenSSL checks the fields that differ between leaves. The fields that
- * it does not expose (criticality, key usage) are the same for all leaves of an issuer and key type, so chartpilot's parser checks only the first and
+ * Verifies an issued leaf with a different parser from the one that encoded it. OpenSSL checks the fields that differ between leaves. OpenSSL does
+ * not expose criticality and key usage. They are the same for all leaves of an issuer and key type, so chartpilot's parser checks only the first and
  * every hundredth leaf.
  */
 import { type KeyObject, X509Certificate } from 'node:crypto';

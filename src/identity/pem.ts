@@ -44,7 +44,7 @@ export function pemBlocks(text: string): PemBlock[] {
 }
 
 /**
- * {@link readCertificates} parses more fields, but loads more code.
+ * Loads less code than {@link readCertificates}, which parses more fields.
  *
  * @throws PemError, or OpenSSL's error for an invalid certificate
  */

@@ -149,7 +149,7 @@ function missingListOf(authority: Certificate, { authorities, found, usable }: C
     const message = `issuer of CA certificate ${name} is missing: Envoy checks revocation lists up to the root`;
     return { problem: problemOf('REVOCATION_LIST_MISSING', message, { got: name }), refusesClients: true };
   }
-  // Two certificates of one authority share its CRL.
+  // Certificates of the same authority share one CRL.
   const sameAuthorities = authorities
     .filter((candidate) => isSameAuthority(candidate, authority))
     .map(({ sha256 }) => sha256);
@@ -203,7 +203,7 @@ function readList(der: Uint8Array): ParsedList {
   } catch (error) {
     throw invalidList('is not a certificate revocation list', error);
   }
-  // Absent in version 1.
+  // A list of version 1 has no version field.
   const [, issuer, thisUpdate, next, ...otherFields] = fields[0]?.tag === tags.integer ? fields.slice(1) : fields;
   const isTimeElement = (element: DerElement | undefined): boolean =>
     element?.tag === tags.utcTime || element?.tag === tags.generalizedTime;

@@ -11,7 +11,7 @@ import { svidOf, svidProblems } from './x509-svid.ts';
 const maxChainLength = 10;
 
 export class TrustPools {
-  /** Its roots also sign for aliases, which belong to the same mesh. */
+  /** The roots of the mesh may also sign for its aliases. */
   readonly meshBundle: TrustBundle;
   readonly #rootsByAlias: ReadonlyMap<string, readonly Certificate[]>;
 
@@ -26,7 +26,7 @@ export class TrustPools {
   }
 
   /**
-   * Whether a root that signs only for an alias verifies the chain of a workload of this alias.
+   * Whether the chain belongs to a workload of an alias and ends at a root that signs only for this alias.
    *
    * @param chain DER, leaf first
    */

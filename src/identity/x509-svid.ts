@@ -37,7 +37,7 @@ export function svidProblems(leaf: Certificate): CertificateProblem[] {
   return problems;
 }
 
-/** Istio's authority sets `keyEncipherment` for every key type, so {@link svidProblems} would reject its certificates. */
+/** Unlike {@link svidProblems}, accepts certificates of Istio's authority, which sets `keyEncipherment` for every key type. */
 export function spiffeViolations(leaf: Certificate): CertificateProblem[] {
   const problems: CertificateProblem[] = [];
   const id = svidOf(leaf);

@@ -59,7 +59,7 @@ export interface InjectionRequest {
   /** The default is 1337; OpenShift assigns each namespace a range. */
   readonly proxyUid?: number;
   readonly proxyGid?: number;
-  /** Without it, pods with a Go template are rejected. */
+  /** If absent, pods with a Go template are rejected. */
   readonly renderGoTemplate?: RenderGoTemplate;
   /** Used if no setting decides; the default is true. */
   readonly supportsNativeSidecars?: (nodeName: string | undefined) => boolean;
@@ -127,7 +127,7 @@ function nativeByDefault({ pod, settings, supportsNativeSidecars = () => true }:
   return nativeSidecars === 'auto' ? supportsNativeSidecars(pod.spec.nodeName) : nativeSidecars;
 }
 
-/** Earlier injections must not affect the order of containers. */
+/** Sorts containers, because injecting a pod again must not change their order. */
 function withSidecarLast(pod: Pod): Pod {
   const { containers, initContainers } = pod.spec;
   const key = (container: Container): string => (isSidecarContainer(container) ? container.name : '');
@@ -247,7 +247,7 @@ function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOv
   });
 }
 
-/** The API server, not the user, sets the pull policy `Always` of an image without tag, such as `auto`. */
+/** For an image without tag, such as `auto`, the API server sets the pull policy `Always`, so it is not the user's choice. */
 function withoutAutomaticImage(container: Container): Partial<Container> {
   const { image, imagePullPolicy, ...fields } = container;
   if (image && image !== 'auto') return container;
@@ -351,7 +351,7 @@ function withStoredProbes(pod: Pod, probes: RedirectedProbes): Pod {
   return withProxyEnvironment(pod, { [probesVariable]: JSON.stringify(sortedProbes) });
 }
 
-/** The owner of the pod may have changed the proxy's user. */
+/** Redirection must exclude the user that the pod's owner set for the proxy. */
 function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
   const proxy = allContainersOf(pod).find(({ name }) => name === proxyContainerName);
   const { runAsUser, runAsGroup } = proxy?.securityContext ?? {};
@@ -368,8 +368,8 @@ function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
 }
 
 /**
- * The check of redirection is the first init container, the setup the last one. A native proxy runs before the user's init containers, which then
- * have network access.
+ * The init container that checks the redirection is first; the one that sets it up is last. A native proxy runs before the user's init containers,
+ * which then have network access.
  */
 function orderContainers(pod: Pod, { isNative, proxyConfig, pod: originalPod }: TemplateInput): Pod {
   const startsProxyFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;

@@ -16,7 +16,7 @@ export interface SidecarInjector extends GoTemplates {
 }
 
 export interface InjectorCluster {
-  /** The API server calls these webhook configurations for a pod. */
+  /** Names of the webhook configurations that the API server calls for a pod. */
   readonly callersOf: (namespace: string, podLabels: Texts) => readonly string[];
   readonly namespaceAnnotations: (namespace: string) => Texts;
   readonly supportsNativeSidecars: (nodeName: string | undefined) => boolean;

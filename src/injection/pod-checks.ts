@@ -37,7 +37,7 @@ export function redirectsTraffic({ spec }: TemplatePod): boolean {
   return (initContainers ?? []).some(({ name }) => name === initContainerName || name === validationContainerName);
 }
 
-/** Kubernetes' message about a merged volume would name neither the template's volume nor the pod's. */
+/** Kubernetes' error message would name neither the template's volume nor the pod's. */
 function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: ReadonlySet<string>): FieldError[] {
   const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
   const reservedNames = new Set(volumes.map(({ name }) => name));
@@ -66,7 +66,10 @@ function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
     );
 }
 
-/** Only the proxy can be overridden in either list, because the mesh determines its list. */
+/**
+ * Rejects containers with the name of an injected init container. Only the proxy may be in either list, because the mesh determines in which list it
+ * runs.
+ */
 function reservedNameErrors({ spec }: Pod, template: TemplatePod): FieldError[] {
   const { initContainers = [] } = (template.spec ?? {}) as { readonly initContainers?: readonly Container[] };
   const reservedNames = new Set(initContainers.map(({ name }) => name).filter((name) => name !== proxyContainerName));
@@ -115,7 +118,7 @@ function excludedUserErrors(input: TemplateInput): FieldError[] {
   });
 }
 
-/** A template may add a container to the list that does not contain the other container of this name. */
+/** Finds a name in both lists: a template may add a container to one list although the other list has a container of this name. */
 export function duplicateErrors(pod: Pod): FieldError[] {
   const seenNames = new Set<string>();
   return allContainersOf(pod).flatMap(({ name }) => {

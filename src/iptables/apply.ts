@@ -102,7 +102,7 @@ async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Pro
       await removeAllRules(order);
       await addFamilies(order);
     } catch (error) {
-      // The saved rules cannot restore tables that did not exist before.
+      // A restore does not remove tables that did not exist before.
       await removeAllRules(order).catch(() => {});
       for (const [i, family] of ipFamilies.entries()) await restoreTables(order, family, savedTexts[i]!);
       log('redirection.restored');
@@ -126,7 +126,10 @@ async function restoreTables(
   await runOrThrow(withNetworkNamespace(networkNamespace, { program, args: [] }), { input: `${restoredRulesText}\n` });
 }
 
-/** A restarted init container finds its rules. nft replaces its tables, so only iptables rules are checked. */
+/**
+ * Detects rules that exist already, for example after a restart of the init container. Only iptables rules are compared, because nft replaces its
+ * tables anyway.
+ */
 async function presentInterception(order: InterceptionOrder): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace, nativeNftables } = order;
   if (nativeNftables) return isRedirected(await presentIn(order)) ? 'some' : 'none';
@@ -138,7 +141,7 @@ async function presentInterception(order: InterceptionOrder): Promise<'all' | 's
   return stateByFamily.every((familyState) => familyState === stateByFamily[0]) ? stateByFamily[0]! : 'some';
 }
 
-/** The result is `all` only without other rules of a redirection. */
+/** Returns `all` only if there are no other redirection rules. */
 async function presentRules(order: InterceptionOrder, family: IpFamily): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace } = order;
   const savedRuleSet = await savedRules(order, family);

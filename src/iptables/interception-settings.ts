@@ -32,7 +32,7 @@ export interface InterceptionOrder {
   readonly nativeNftables: boolean;
   readonly skipRuleApply: boolean;
   readonly cleanupOnly: boolean;
-  /** Replaces rules of other flags, which otherwise cause an error. */
+  /** Replaces existing rules of other flags, which are otherwise an error. */
   readonly reconcile: boolean;
   readonly forceApply: boolean;
   readonly runValidation: boolean;

@@ -29,7 +29,7 @@ export interface Interception {
   /** Applies only if all inbound ports are captured. */
   readonly inboundPortsExclude: readonly number[];
   readonly excludeInterfaces: readonly string[];
-  /** The traffic of virtual machines' interfaces is outbound. */
+  /** The virtual machines' traffic arrives on these interfaces and counts as outbound. */
   readonly kubevirtInterfaces: readonly string[];
   readonly outboundRanges: Readonly<Record<IpFamily, AllOr<string>>>;
   readonly outboundRangesExclude: Readonly<Record<IpFamily, readonly string[]>>;

@@ -4,7 +4,7 @@ import { run, runOrThrow, withNetworkNamespace } from './run-command.ts';
 
 /** IPv4 needs no route, because all of 127.0.0.0/8 belongs to `lo`. */
 const passthroughAddress = ['::6/128', 'dev', 'lo'];
-/** Newer kernels describe addresses differently. */
+/** Newer kernels report `address already assigned`. */
 const existsError = /File exists|address already assigned/i;
 
 interface MarkRule {
@@ -31,7 +31,7 @@ export async function addRoutes(interception: Interception, network: Network): P
 }
 
 /**
- * A policy rule belongs to the redirection if its mark does and its table has no other route.
+ * Removes policy rules with these marks whose table has no other route.
  *
  * @param marks of the removed redirection
  */
@@ -70,7 +70,7 @@ async function redirectionMarkRules(family: IpFamily, marks: readonly number[], 
   return matchingRules.filter((_, i) => leadToLocalRoute[i]);
 }
 
-/** Ignores rules that match a mark partly. Empty if `ip` cannot list rules, such as without IPv6 in the kernel. */
+/** Ignores rules with a mask, which match only part of a mark. Empty if `ip` cannot list rules, such as without IPv6 in the kernel. */
 async function markRules(family: IpFamily, network: Network): Promise<MarkRule[]> {
   return (await listWithIp(family, ['rule', 'show'], network)).flatMap((line) => {
     const [, mark, table] = /\bfwmark (0x[0-9a-f]+|\d+) .*?\blookup (\S+)/.exec(line) ?? [];

@@ -1,6 +1,6 @@
 /**
- * Other programs could also create some of the rules. Empty chains record these, so that `istio-clean-iptables` removes only its own rules, without
- * their original flags.
+ * Empty chains record rules that other programs might also create. With these markers, `istio-clean-iptables` removes only its own rules and does not
+ * need their original flags.
  */
 import type { Interception } from './interception.ts';
 import type { SavedChain } from './saved-rules.ts';

@@ -66,7 +66,7 @@ function indexOf(orderedRules: readonly Rule[], { family }: Rule, precedingCount
   return Math.max(...endIndexes);
 }
 
-/** @param v4Only excludes IPv6: in base chains without IPv6 rules, IPv6 packets pass unchanged */
+/** @param v4Only restricts the rule to IPv4, so that IPv6 packets pass the base chain unchanged */
 function ruleText({ family, matches, action }: Rule, v4Only: boolean): string {
   const hasAddress = matches.some(({ kind }) => kind === 'address');
   const onlyFamily: IpFamily | undefined = v4Only ? 'v4' : family;

@@ -50,7 +50,7 @@ export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[
   return { kind: 'loop', excluded: [...new Set(excludedOwners)] };
 }
 
-/** A rule that applies to some connections is both applied and skipped. */
+/** Follows both paths of a rule that applies to only some connections: applied and skipped. */
 function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 'decided' | 'undecided' {
   for (const { applicability, target } of rules.filter(
     (rule) => rule.chain === chain && rule.applicability !== 'never',

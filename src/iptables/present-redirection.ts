@@ -16,7 +16,7 @@ export interface PresentRedirection {
 
 export interface NamedRedirection {
   readonly tproxyMark: number;
-  /** If Istio created the chains, no marker records these rules. */
+  /** These rules have no markers if Istio created the chains. */
   readonly unrecorded?: MarkedRules;
 }
 
@@ -94,7 +94,7 @@ function dnsRules(savedRules: SavedRules): SavedRule[] {
   ];
 }
 
-/** The zones of queries to and responses from name servers form pairs with those of the agent. */
+/** Zone rules for name servers belong to the redirection only in pairs: queries to and responses from the same server. */
 function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: ReadonlySet<string>): SavedRule[] {
   if (proxies.size === 0) return [];
   const servers = (rules: SavedRule[], zone: RegExp): Map<string, SavedRule> =>
@@ -112,8 +112,8 @@ function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: Read
 }
 
 /**
- * The owners of the agent's queries are those in ISTIO_OUTPUT and the zones. If an earlier cleanup removed only ISTIO_OUTPUT, the rules directly
- * before the redirection of queries belong to it.
+ * Rules for the agent's queries have an owner of ISTIO_OUTPUT or of the zones. If an earlier cleanup removed only ISTIO_OUTPUT, the rules directly
+ * before the redirection of queries are such rules, too.
  */
 function natDnsRules(savedRules: SavedRules, proxies: ReadonlySet<string>): SavedRule[] {
   const output = rulesOfChain(savedRules, 'nat', 'OUTPUT');

@@ -164,8 +164,8 @@ function owners({ proxyUids, proxyGids }: Interception): Owner[] {
 }
 
 /**
- * An application's connection to itself passes the proxy's inbound listener with its Service address, but not with localhost or the pod address. The
- * proxy's connections are not redirected to the proxy again.
+ * An application's connection to its own Service address passes the proxy's inbound listener; a connection to localhost or the pod address does not.
+ * The proxy's own connections are not redirected again.
  */
 function proxyTraffic(interception: Interception, owner: Owner): Rule[] {
   const { redirectDns, outboundRanges: ranges } = interception;
@@ -240,7 +240,7 @@ function dnsRules(interception: Interception): Rule[] {
   ];
 }
 
-/** In a family without name servers, the rule would jump to a chain without rules. */
+/** Omits the rule in a family without name servers, because the target chain would be empty. */
 function rulesForDnsServers(interception: Interception, rule: Rule): Rule[] {
   if (interception.captureAllDns) return [rule];
   return rulesPerFamily((family) => (interception.dnsServers[family].length === 0 ? [] : rule));
@@ -304,7 +304,7 @@ function tproxyMarks(interception: Interception): Rule[] {
   const localhost = localhostOf(interception);
   const notOutboundMark: Match = { kind: 'mark', mark: outboundMark, not: true };
   return [
-    // Envoy set this mark on connections from the client's address, so that responses return to it.
+    // Envoy sets this mark on connections with the client's source address, so that the responses return to Envoy.
     mangle('PREROUTING', [tcp, markMatch(mark)], { kind: 'saveMark' }),
     mangle('OUTPUT', [tcp, outputLoopbackMatch, markMatch(mark)], returns),
     ...owners(interception).flatMap((owner) =>

@@ -11,7 +11,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Programs wait only for the lock, whose timeout is separate. */
+/** Limit of one program run. The wait for the iptables lock has a separate limit. */
 const maxCommandMs = 30_000;
 const maxLockMs = 10_000;
 const firstPauseMs = 100;
@@ -21,7 +21,7 @@ const lockedExitCode = 4;
 /** A shell exits with this code if the program does not exist. */
 const absentExitCode = 127;
 
-/** The programs are those of the current mount namespace. */
+/** Runs the program of the current mount namespace in the network namespace. */
 export function withNetworkNamespace(networkNamespace: string | undefined, command: CommandLine): CommandLine {
   if (networkNamespace === undefined) return command;
   return { program: 'nsenter', args: [`--net=${networkNamespace}`, '--', command.program, ...command.args] };

@@ -12,7 +12,7 @@ export interface SavedRule extends SavedChain {
 
 export interface SavedRules {
   readonly chains: readonly SavedChain[];
-  /** The order is that in which the kernel applies the rules. */
+  /** In the order in which the kernel applies them. */
   readonly rules: readonly SavedRule[];
 }
 

@@ -124,7 +124,7 @@ function amountOf(quantityText: string): number {
   return Number(digits || 'NaN') * (units[unit] ?? Number.NaN);
 }
 
-/** The API server's message about a request above its limit would name neither annotation. */
+/** Without this check, the API server reports a request above its limit without the names of the annotations. */
 function limitErrors(annotations: Texts, resource: 'proxyCPU' | 'proxyMemory'): violation.FieldError[] {
   const { [`sidecar.istio.io/${resource}`]: request = '', [`sidecar.istio.io/${resource}Limit`]: limit = '' } =
     annotations;

@@ -10,8 +10,8 @@ export function runsNativeSidecars(version: string): boolean {
 }
 
 /**
- * @param podValue kubelet version of the pod's node, if it has one
- * @param allValues versions of all kubelets; without any, native sidecars are supported
+ * @param podValue kubelet version of the pod's node; `undefined` if the node is unknown
+ * @param allValues versions of all kubelets; if empty, native sidecars are supported
  */
 export function supportsNativeSidecars(podValue: string | undefined, allValues: Iterable<string>): boolean {
   if (podValue !== undefined) return runsNativeSidecars(podValue);

@@ -40,7 +40,7 @@ const nameAnnotation = 'gateway.istio.io/name-override';
 const accountAnnotation = 'gateway.istio.io/service-account';
 const typeAnnotation = 'networking.istio.io/service-type';
 const serviceTypes = ['ClusterIP', 'NodePort', 'LoadBalancer'];
-/** These are also keys of the ConfigMap of `parametersRef`. */
+/** The ConfigMap of `parametersRef` uses these names as keys. */
 const kinds = ['deployment', 'service', 'serviceAccount'] as const;
 type Kind = (typeof kinds)[number];
 
@@ -146,7 +146,7 @@ function deploymentOf(gateway: DeployedGateway, { name }: Names, pod: Pod, injec
   };
 }
 
-/** The pod template is injected as by the webhook, so that the webhook does not change it again. */
+/** Injects the pod template like the webhook, so that the webhook does not change it again. */
 function injectedPod(gateway: DeployedGateway, { name, account }: Names, injector: SidecarInjector): Decoded<Pod> {
   const { infrastructure, namespace } = gateway;
   const { settings, mesh, proxyConfigFor, renderGoTemplate } = injector;
@@ -160,7 +160,7 @@ function injectedPod(gateway: DeployedGateway, { name, account }: Names, injecto
   const hash = 'pod-template-hash';
   const pod: Pod = {
     metadata: {
-      // The form of a name that the Deployment's ReplicaSet generates, by which the injector recognizes the workload.
+      // The injector recognizes the workload by this form of name, which the Deployment's ReplicaSet would generate.
       generateName: `${name}-${hash}-`,
       labels: { ...labels, [hash]: hash },
       annotations: {

@@ -16,7 +16,7 @@ const container: Readonly<Record<string, FieldRule>> = {
   volumeMounts: { mergeKey: 'mountPath' },
   volumeDevices: { mergeKey: 'devicePath' },
 };
-/** The merge keys are the `patchMergeKey` tags of the Pod API's types. */
+/** Merge keys are the `patchMergeKey` tags of the Pod API's types. */
 const podRules: Readonly<Record<string, FieldRule>> = {
   metadata: { fields: { ownerReferences: { mergeKey: 'uid' }, finalizers: { isSet: true } } },
   spec: {
@@ -127,7 +127,7 @@ function mergeList(
   );
 }
 
-/** Each item that the patch does not contain is inserted before the first patch item that follows it in the original, or at the end. */
+/** Keeps the order of the original: an item that the patch lacks is inserted before the patch item that follows it there, else at the end. */
 function interleaveItems(
   originalList: readonly unknown[],
   patchedItems: readonly unknown[],

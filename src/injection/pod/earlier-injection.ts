@@ -23,7 +23,7 @@ export const probesVariable = 'ISTIO_KUBE_APP_PROBERS';
 export const configVariable = 'PROXY_CONFIG';
 export const metricsVariable = 'ISTIO_PROMETHEUS_ANNOTATIONS';
 
-/** Fields of user containers with the name of a template's container have priority. */
+/** The user's containers with names of template containers. Their fields have priority over the template. */
 export interface ContainerOverrides {
   readonly containers: readonly Container[];
   readonly initContainers: readonly Container[];
@@ -47,7 +47,7 @@ export interface InjectionStatus {
 
 export type OriginalTexts = Readonly<Record<string, string | null>>;
 
-/** A pod that Istio injected keeps the labels of that injection. */
+/** Labels that Istio's injector added remain, because Istio does not record the original ones. */
 export function withoutEarlierInjection(pod: Pod): PristinePod {
   const status = objectOf(annotationOf(pod, statusKey));
   if (status === undefined) return { pod, injectedVolumes: new Set() };

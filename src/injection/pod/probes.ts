@@ -30,7 +30,7 @@ export function redirectProbes(pod: Pod, statusPort: number): { readonly pod: Po
   return { pod: redirectedPod, probes };
 }
 
-/** An injected pod can then be injected again. Named ports become numbers in the restored probes. */
+/** Restores the original probes, so that the pod can be injected again. Ports are numbers, even if the original probe used a name. */
 export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
   return mapContainers(pod, (container) =>
     mapHandlers(container, (handler, path) => {

@@ -43,7 +43,7 @@ export interface GoTemplates {
   readonly renderGoTemplate?: RenderGoTemplate;
 }
 
-/** The first call of `run` collects the templates that it needs, the second call gets them rendered. */
+/** Calls `run` twice: the first call collects the required templates, the second call receives them rendered. */
 export async function withGoTemplates<Injector extends GoTemplates, T>(
   injector: Injector,
   run: (injector: Injector) => T,

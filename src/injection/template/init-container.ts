@@ -128,7 +128,7 @@ export function cniAnnotations(input: TemplateInput): Readonly<Record<string, st
   return { ...writtenAnnotations, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '')) };
 }
 
-/** Multus runs only listed plugins. The annotation has names separated by commas, or JSON. */
+/** Adds the CNI plugin to the networks, because Multus runs only listed plugins. The annotation has names separated by commas, or JSON. */
 function multusNetworks(pod: TemplateInput['pod']): string {
   const networks = annotationOf(pod, 'k8s.v1.cni.cncf.io/networks')?.trim() ?? '';
   if (networks === '') return 'default/istio-cni';

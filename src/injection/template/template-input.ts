@@ -47,7 +47,7 @@ export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: str
   return imageReference(settings.values, image, type);
 }
 
-/** The type replaces an image type at the end of the tag. A name with `/` is a complete reference. */
+/** An image type replaces the type at the end of the tag. A name with `/` is a complete reference. */
 export function imageReference({ hub, tag }: Pick<InjectionValues, 'hub' | 'tag'>, name: string, type: string): string {
   if (name.includes('/')) return name;
   const tagWithoutVariant = type === '' ? tag : tag.replace(/-(distroless|debug)$/, '');

@@ -1,6 +1,6 @@
 /**
  * A bounded queue that is fair by key, level by level: round-robin over namespaces, then over their accounts, then over the accounts' connections.
- * One key may use the full capacity while no other needs it. Callers that only limit resources of tenants must release the item that {@link
+ * One key may use the full capacity while no other key needs it. Callers that only limit resources of tenants must release the item that {@link
  * FairQueue.add} returns.
  */
 

@@ -1,4 +1,4 @@
-/** Tracks keys that are useful only while all objects that hold them exist; reports a key when one of its holders was garbage-collected. */
+/** Tracks keys that are useful only while all objects that hold them exist. Reports a key when one of these objects is garbage-collected. */
 import { memoizeByObject } from './memoize-by-object.ts';
 
 type KeyList = Map<string, readonly KeyList[]>;

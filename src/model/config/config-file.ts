@@ -121,7 +121,7 @@ export interface ReadObject {
   readonly standIns: readonly Config[];
 }
 
-/** Specs keep their identity, and so do objects if the line is unchanged. */
+/** Specs keep their identity. The objects also keep it if the line is unchanged. */
 function shiftLines(result: DocumentResult, lineNumber: number): DocumentResult {
   const lineOffset = lineNumber - result.line;
   if (lineOffset === 0) return result;
@@ -180,7 +180,7 @@ class DocumentReader {
     for (const { value, path } of objectsWithin(this.document.value)) this.addPlaceholder(value, path, 0, true);
   }
 
-  /** Warns of U+FFFD, which replaces invalid UTF-8 and may leave the text valid. */
+  /** Warns of U+FFFD. It replaces invalid UTF-8, and the resulting text may still be valid. */
   warnAboutReplacedBytes({ text, line }: TextPart): void {
     const invalidIndex = text.indexOf('\uFFFD');
     if (invalidIndex < 0) return;

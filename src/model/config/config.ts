@@ -44,9 +44,9 @@ export interface PlaceholderInfo {
   readonly key?: ConfigKey;
   /** If false, the placeholder applies to its whole namespace, and narrower policies apply as well. */
   readonly isScopeKnown: boolean;
-  /** The end of a sentence, such as `every request to the workloads of namespace shop is refused`. */
+  /** The end of a message, such as `every request to the workloads of namespace shop is refused`. */
   readonly effect: string;
-  /** The same for the root namespace, which applies to the whole mesh. */
+  /** {@link effect} if the namespace is the root namespace, so that the placeholder applies to the whole mesh. */
   readonly effectInRoot: string;
 }
 

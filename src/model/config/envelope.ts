@@ -42,7 +42,7 @@ export interface SkippedObject {
   };
 }
 
-/** Kubernetes' own kinds without effect on a mesh, by group. Misspelled kinds are reported. */
+/** Kubernetes' own kinds without effect on a mesh, by group. A similar but unknown kind is reported as misspelled. */
 const kindsOfKubernetes: Readonly<Record<string, readonly string[]>> = {
   '': [
     'LimitRange',
@@ -120,7 +120,7 @@ export function kindNameOf(apiVersion: unknown, kind: string): string {
   return intendedKind(apiVersion, kind) ?? kind;
 }
 
-/** The kind of an object, also if group or kind is misspelled and the kind restricts access. `undefined` for ignored kinds. */
+/** Returns the kind of an object. Corrects a misspelled group or kind only if the intended kind restricts access. `undefined` for ignored kinds. */
 export function intendedKind(apiVersion: unknown, kind: string): KindName | undefined {
   const writtenVersion = typeof apiVersion === 'string' ? apiVersion : undefined;
   const group = groupOf(writtenVersion ?? '');

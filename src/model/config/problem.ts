@@ -20,7 +20,7 @@ export interface Problem {
   readonly near?: string;
   /** Path of a related field in the same object, relative to the decoded part. */
   readonly beside?: string;
-  /** The problem disappears if another object of this kind exists in this namespace (empty for cluster-wide kinds). */
+  /** The problem disappears if another object of this kind is created in this namespace (empty for cluster-wide kinds). */
   readonly absent?: { readonly kind: string; readonly namespace: string };
   readonly other?: RelatedLocation;
   /** Key of the placeholder that applies while the object has no valid version. */

@@ -38,7 +38,7 @@ function descriptorFile(): string {
   return apiFile;
 }
 
-/** Resources with messages of any type can then be displayed. */
+/** Extends the registry, so that resources with messages of any type can be displayed. */
 export function withCompleteApi(registry: Registry): Registry {
   return {
     kind: 'registry',

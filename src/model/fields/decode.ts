@@ -156,7 +156,7 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
       for (const key of keys) {
         entries.push([key, valueOrPart(item(value[key], fieldPath(path, key)), errors)]);
       }
-      // An assignment would lose a key named __proto__.
+      // With an assignment, a key named __proto__ would be lost.
       return decodedOrErrors(errors, Object.fromEntries(entries));
     },
     { type: 'map', item, max },
@@ -422,6 +422,6 @@ function unknownFields(value: object, fieldNames: ReadonlySet<string>, path: str
 function valueOrPart<A>(result: Decoded<A>, errors: FieldError[]): A {
   if (E.isRight(result)) return result.right;
   errors.push(...result.left);
-  // Only checks read a partial value, and they do not read its unreadable fields.
+  // Only checks receive a partial value. They do not read its unreadable fields.
   return partOf(result.left) as A;
 }

@@ -1,4 +1,4 @@
-/** Marks accepted fields with limited or no effect. Warnings and the tables of docs/compatibility.md are derived from the marks. */
+/** Marks accepted fields that have limited or no effect. Warnings and the tables of docs/compatibility.md are derived from these marks. */
 import { isObject } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath, type OptionalField, type RequiredField } from './decode.ts';
 import {

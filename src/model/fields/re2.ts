@@ -24,7 +24,7 @@ export function re2Violation(regex: string, maxCharacters = maxLength): violatio
   return plainPattern.test(regex) ? undefined : composedRe2Violation(regex);
 }
 
-/** Validates an expression composed of valid ones: a `\Q` may quote the following ones, and the total may be too large. */
+/** Validates an expression that is composed of valid expressions. A `\Q` may quote the expressions that follow it, and the total may be too large. */
 export function composedRe2Violation(regex: string): violation.FieldViolation | undefined {
   if (!violations.has(regex)) {
     if (violations.size >= maxCached) violations.clear();
@@ -33,7 +33,7 @@ export function composedRe2Violation(regex: string): violation.FieldViolation | 
   return violations.get(regex);
 }
 
-/** Objects are decoded again whenever their file is saved. */
+/** Cached, because objects are decoded again whenever their file is saved. */
 const violations = new Map<string, violation.FieldViolation | undefined>();
 const maxCached = 10_000;
 

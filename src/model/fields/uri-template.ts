@@ -1,7 +1,7 @@
 /**
  * Validates path templates of Envoy's `uri_template` extensions, such as `/{country}/*` and `/videos/{rest=**}.m3u8`. Envoy 1.40 rejects a route
- * whose template it cannot parse, and crashes on one in an RBAC policy. Doubtful templates are therefore errors, even some that Envoy accepts
- * (`/***`, `/a*`).
+ * whose template it cannot parse, and crashes if an RBAC policy contains such a template. Doubtful templates are therefore errors, even some that
+ * Envoy accepts (`/***`, `/a*`).
  */
 import * as violation from './violation.ts';
 

@@ -55,7 +55,7 @@ type FindingDetails = Pick<ReachFinding, 'code' | 'field' | 'message'>;
 /** Wider ranges are not attributed to one service. */
 const widestRangeBits = { ipv4: 16, ipv6: 64 };
 
-/** Yields `undefined` for an object without a finding, so that callers can yield to the event loop. */
+/** Yields `undefined` for an object without a finding, so that callers can yield to the event loop at each object. */
 export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<ReachFinding | undefined> {
   const meshNames = new KnownNames(configs, settings);
   for (const [kind, findReach] of Object.entries(reachFinders) as [keyof Sources, FindReach<never>][]) {

@@ -60,7 +60,7 @@ export interface Placeholder {
     | WasmPlugin
     | BackendTlsPolicy;
   readonly isScopeKnown: boolean;
-  /** Returns the blocked traffic, as the end of a sentence; `where` describes the scope, such as `namespace shop`. */
+  /** Returns the blocked traffic, as the end of a sentence. `location` describes the scope, such as `namespace shop`. */
   readonly effect: (location: string) => string;
 }
 
@@ -99,7 +99,7 @@ function denyAllSpec({ isScopeKnown, scope }: ReadScope, { namespace }: Rejected
   };
 }
 
-/** Requires mutual TLS. Readable modes apply; the mode for all ports applies only if nothing unreadable might override it. */
+/** Requires mutual TLS. Modes that can be read apply, except the mode for all ports if an unreadable part might override it. */
 function closedPeerAuthentication(rejectedConfig: RejectedConfig): Placeholder {
   const { isScopeKnown, scope } = scopeOf(rejectedConfig);
   const fields = fieldsOf(rejectedConfig.isBroken ? undefined : rejectedConfig.spec);
@@ -193,7 +193,7 @@ function readableItemsOf<A>(
 
 /** Denies every request to workloads whose Sidecar requires TLS from clients, because their service ports would otherwise accept plaintext. */
 function closedIngress(rejectedConfig: RejectedConfig): Placeholder | undefined {
-  // The excluded fields contain no TLS settings. An unknown field may be a misspelled ingress.
+  // The excluded fields contain no TLS settings. An unknown field may be a misspelled `ingress`.
   const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(rejectedConfig.spec);
   if (!hasField(ingress, 'tls')) return undefined;
   const labels = decodeIfValid(selectorLabels, fieldsOf(workloadSelector).labels);

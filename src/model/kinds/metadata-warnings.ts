@@ -1,4 +1,4 @@
-/** Warns of annotations and labels without effect: known ones that this kind does not use, and unknown ones in Istio's domains. */
+/** Warns of annotations and labels without effect: known keys that this kind does not use, and unknown keys in Istio's domains. */
 import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { maxEffectWarnings } from '../fields/effect.ts';
 import { nearestName } from '../fields/nearest-name.ts';

@@ -64,7 +64,7 @@ function addressErrors(address: unknown, path: string): FieldError[] {
   return violation.errorsAt(path, isValidAddress ? undefined : violation.mustBe('host:port', address));
 }
 
-/** Envoy does not (or no longer) support these types. */
+/** Required fields of provider types that Envoy does not support. */
 const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
   lightstep: ['service', 'port', 'accessToken'],
   stackdriver: [],

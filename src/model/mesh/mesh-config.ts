@@ -147,7 +147,7 @@ export const defaultMeshConfig: MeshConfig = {
   defaultConfig: defaultProxyConfig,
 };
 
-/** Applies `over` to `base`: most fields replace, some are merged as commented. */
+/** Fields of `override` replace those of `base`, except the fields that are merged. */
 export function mergeMeshConfig(base: MeshConfig, override: MeshConfigPart): MeshConfig {
   const { defaultConfig, defaultProviders, extensionProviders, trustDomainAliases, ...replacingFields } = override;
   const configuredByName = new Map((extensionProviders ?? []).map((provider) => [provider.name, provider]));
@@ -172,7 +172,7 @@ export interface ServiceSetting {
   readonly hosts?: readonly string[];
 }
 
-/** The key of the provider's type contains its settings, undecoded. */
+/** The settings are in the field that has the name of the provider's type. They are not decoded. */
 export interface ExtensionProvider {
   readonly name: string;
   readonly [providerType: string]: unknown;

@@ -70,7 +70,7 @@ export interface ProxyConfig {
   readonly caCertificatesPem: readonly string[];
   readonly fileFlushIntervalMs?: number;
   readonly fileFlushMinSizeKb?: number;
-  /** Original messages, because they become node metadata. */
+  /** Stored as written, because these messages become node metadata. */
   readonly tracing?: Message;
   readonly sds?: Message;
   readonly envoyMetricsService?: Message;
@@ -291,7 +291,7 @@ function mergeMessages(base: Message, override: Message, exclusiveFields: readon
   const keptFields = Object.entries(base).filter(
     ([key]) => chosenField === undefined || key === chosenField || !exclusiveFields.includes(key),
   );
-  // An assignment would lose a key named __proto__.
+  // With an assignment, a key named __proto__ would be lost.
   const mergedEntries = new Map<string, unknown>(keptFields);
   for (const [key, value] of Object.entries(override)) {
     const previousValue = mergedEntries.get(key);

@@ -37,7 +37,7 @@ export const proxySettingsFields = [
 ] as const;
 
 const tracerFields = ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'] as const;
-/** With any other tracer, the bootstrap has none and tracing has no effect. */
+/** With any other tracer, the bootstrap has no tracer, so tracing has no effect. */
 const tracers = ['zipkin', 'lightstep', 'datadog'] as const;
 
 type Message = Readonly<Record<string, unknown>>;

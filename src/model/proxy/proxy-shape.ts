@@ -19,7 +19,7 @@ export type ProxyIpFamily = 'v4' | 'v6' | 'dual';
 
 /** Metadata keys of the shape; other keys do not distinguish proxies. */
 const shapeMetadata = [
-  // `true` if the agent's DNS proxy returns allocated addresses for services without addresses, else absent.
+  // `true` if the agent's DNS proxy returns auto-allocated addresses for services without addresses, else absent.
   'DNS_AUTO_ALLOCATE',
   // `true` if the agent has a DNS proxy, else absent.
   'DNS_CAPTURE',
@@ -54,7 +54,7 @@ export interface ProxyShape {
   readonly configNamespace: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly ipFamily: ProxyIpFamily;
-  /** Empty unless the addresses have an effect, which is rare. */
+  /** Addresses of the proxy. Empty unless they have an effect, which is rare. */
   readonly ownAddresses: readonly string[];
   /** Kubernetes node of the proxy. Empty unless it has an effect, which is rare. */
   readonly nodeName: string;
@@ -148,7 +148,7 @@ function namePullSecret(plugins: readonly Config<WasmPlugin>[], namespace: strin
   return plugins.some((plugin) => plugin.namespace === namespace && !!plugin.spec.imagePullSecret);
 }
 
-/** Prefers the name from the agent to that of the pod in the registry. */
+/** Prefers the name that the agent reports to the name from the pod's labels. */
 function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
   const reportedValue = metadata.NODE_NAME;
   return typeof reportedValue === 'string' && reportedValue !== ''

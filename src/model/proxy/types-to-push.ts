@@ -82,14 +82,14 @@ const kindsByType: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<
   SDS: new Set(['Secret', 'ConfigMap', 'ReferenceGrant']),
   ECDS: new Set([
     ...['EnvoyFilter', 'TrafficExtension', 'WasmPlugin', 'Secret'],
-    // These kinds affect the reachability of the services that serve Wasm code.
+    // These kinds determine whether the proxy can reach the services that serve Wasm code.
     ...['ServiceEntry', 'Sidecar', 'VirtualService'],
   ]),
   PCDS: new Set(['MeshConfig']),
   BDS: new Set(['EnvoyFilter']),
 };
 
-/** Services, endpoints and rules are derived from these kinds, and changes are notified for the derived objects. */
+/** Changes of these kinds are reported for the services, endpoints and rules that are derived from them. */
 const kindsWithOtherNames: ReadonlySet<string> = new Set([
   ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
   ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'],
@@ -101,7 +101,7 @@ const namespacePolicies: ReadonlySet<string> = new Set([
   ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig'],
 ]);
 
-/** A router's scope contains everything visible and matters only for services. */
+/** A router's scope contains all visible objects, so it distinguishes only services. */
 const scopedForSidecars: ReadonlySet<string> = new Set([
   ...['ServiceEntry', 'Service', 'Endpoints', 'DNSName', 'VirtualService', 'DestinationRule', 'Sidecar'],
 ]);
@@ -131,7 +131,8 @@ export function typesToPush(
   const types = new Set(
     allTypes.filter((pushedType) =>
       relevantKeys.some((key) => {
-        // A gateway's listeners depend on PeerAuthentications of its own namespace, its clusters and endpoints on all.
+        // A gateway's listeners depend only on PeerAuthentications of its own namespace; its clusters and endpoints depend on those of all
+        // namespaces.
         if (pushedType === 'LDS' && key.kind === 'PeerAuthentication' && !isInScope(key)) return false;
         if (
           pushedType === 'CDS' &&

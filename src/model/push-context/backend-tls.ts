@@ -8,7 +8,7 @@ import type { CredentialIndex } from './credential-index.ts';
 
 type ConfigMaps = Pick<CredentialIndex, 'configMap'>;
 
-/** Keeps its identity while the policy and its ConfigMaps are unchanged. */
+/** The same object while the policy and its ConfigMaps are unchanged. */
 export interface BackendTls {
   readonly origins: readonly ConfigKey[];
   readonly hostname: string;
@@ -83,7 +83,7 @@ export function policiesByTarget(
   return policyByTarget;
 }
 
-/** Targets from narrowest to widest. A placeholder may lack name and namespace. */
+/** Targets from narrowest to widest. The policy of a placeholder may have an empty namespace, or apply to every Service. */
 function targetsOf({ namespace, name }: Service['origin']): readonly (readonly [namespace: string, name: string])[] {
   return [
     [namespace, name],

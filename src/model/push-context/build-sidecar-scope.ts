@@ -61,7 +61,10 @@ export function buildSidecarScope(
     sources.hostNames,
   );
   const scopeParts = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
-  // If everything is imported, virtual services cannot add destinations.
+  // @param namespace of the proxies, even if the Sidecar is in the root namespace
+  // @param sidecar if absent, imports everything exported to the namespace
+  // @param previous unchanged lists of this scope are reused
+  // @param sameServices `previous` has the same services and mesh settings, so only virtual services are compared
   if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
     return reuseUnchangedScope(previous, new BuiltScope(scopeParts, egressListeners[0]!.services));
   }
@@ -219,7 +222,7 @@ function withPorts(originalService: Service, ports: Service['ports']): Service {
   return service;
 }
 
-/** The first listener decides the namespace of a host; ports are merged. */
+/** The first listener with a host determines the namespace of the host. Ports of all listeners are merged. */
 class VisibleServices {
   private readonly namespace: string;
   private readonly namespaceOfHost = new Map<string, string>();
@@ -299,7 +302,7 @@ class BuiltScope implements SidecarScope {
   dependsOn(key: ConfigKey): boolean {
     switch (key.kind) {
       case 'ServiceEntry':
-        // A service outside the scope may change which namespace's service a host resolves to.
+        // A change of a service outside the scope may change the namespace to which its host resolves.
         return this.reaches(key.name) || originsOf(this.services).has(`${key.namespace}/${key.name}`);
       case 'Endpoints':
       case 'DNSName':

@@ -11,7 +11,7 @@ export class CredentialIndex {
 
   private readonly lists: ReadonlyMap<string, CheckedLists>;
 
-  /** @param previous its revocation lists apply to a Secret that no longer has a usable list */
+  /** @param previous index whose revocation lists remain in use for a Secret that no longer has a usable list */
   constructor(
     objects: {
       readonly Secret: readonly Config<Secret>[];

@@ -115,8 +115,8 @@ export class DestinationRuleIndex {
 
   /**
    * @param labels of the client's workload
-   * @returns the merged rule of the first namespace with one, in the order client, service, root. The most specific host applies. Rules of the
-   * client's namespace that select the workload have priority.
+   * @returns the merged rule of the first of these namespaces that has one: client, service, root. The rule with the most specific host applies.
+   * Rules of the client's namespace that select the workload have priority.
    */
   ruleFor(clientNamespace: string, service: Service, labels: Labels = noLabels): MergedDestinationRule | undefined {
     const selectedRule = this.findRules(
@@ -343,7 +343,7 @@ function mergedRuleOf(rules: readonly ExportedRule[]): MergedDestinationRule {
   return result;
 }
 
-/** The oldest rule is the base. Subsets of later rules are added up to the limit of one object, unless the name exists. */
+/** The oldest rule is the base. Adds subsets of later rules with new names, up to the limit of one object. */
 function mergeRules(rules: readonly ExportedRule[]): MergedDestinationRule {
   const base = rules[0]!.config;
   const origins = rules.map(({ config }) => configKeyOf(config));

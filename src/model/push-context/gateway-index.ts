@@ -13,7 +13,7 @@ export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> 
 
 export interface GatewaySelection {
   readonly ownNamespaceOnly: boolean;
-  /** A Gateway of a namespace that may not export selects only workloads of its own namespace. */
+  /** If this rule does not allow a namespace to export, its Gateways select only its own workloads. */
   readonly rule: ExportRule;
 }
 

@@ -50,7 +50,7 @@ function conditionByKey<V>(reachesOutside: Condition<V>['reachesOutside']): Cond
   };
 }
 
-/** If both exclude a header, the wider exclusion applies, because it matches fewer requests. */
+/** If root and delegate exclude the same header, the wider exclusion applies, because it matches fewer requests. */
 const exclusions: Condition<Readonly<Record<string, ValueMatch>>> = {
   reachesOutside: (root, leaf) =>
     Object.entries(leaf ?? {}).some(
@@ -106,7 +106,8 @@ function joinedName(root: string | undefined, leaf: string | undefined): string 
 }
 
 /**
- * Whether a delegate's match accepts requests that the root's match does not. Unset fields inherit those of the root, except for case sensitivity.
+ * Whether a delegate's match accepts requests that the root's match does not accept. An unset field inherits the root's value, except case
+ * sensitivity.
  */
 function areConflicting(root: HttpMatchRequest, leaf: HttpMatchRequest): boolean {
   if (conditions.ignoreUriCase.reachesOutside(root.ignoreUriCase, leaf.ignoreUriCase)) return true;

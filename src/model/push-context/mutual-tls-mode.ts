@@ -27,7 +27,7 @@ export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerMo
   const sameLayers = cachedList.find((cachedMode) => sameItems(cachedMode.layers, layers));
   if (sameLayers !== undefined) return sameLayers.modes;
   const modes = mergeLayers(layers);
-  // A policy occurs below different wider policies, so only the last few results are cached.
+  // Caches only the last few results, because a policy may be combined with different wider policies.
   cachedModes.set(lastLayer, [{ layers, modes }, ...cachedList.slice(0, 7)]);
   return modes;
 }

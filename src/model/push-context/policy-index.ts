@@ -135,7 +135,7 @@ export class PolicyIndex<Spec extends object> {
     ): (Config<Spec> | undefined)[] => [
       policies.find((policy) => isScopeKnown(policy) && isForAll(policy) === isForAllWorkloads),
     ];
-    // A placeholder with unknown scope may stand for a policy of single workloads, so wider policies do not replace it.
+    // Wider policies do not replace a placeholder with unknown scope, because it may stand for a policy of single workloads.
     const unknownScopePolicies = (policies: readonly Config<Spec>[]): readonly Config<Spec>[] =>
       policies.filter((policy) => !isScopeKnown(policy));
     const [root, namespacePolicies] = [policiesOf(this.rootNamespace), policiesOf(namespace)];
@@ -195,7 +195,7 @@ function textOf({ group, kind, namespace, name }: TargetableObject): string {
   return `${group}/${kind}/${namespace}/${name}`;
 }
 
-/** Patches apply by priority, then the root namespace's first, then by age. */
+/** Patches apply in this order: by priority, root namespace first, oldest first. */
 export function envoyFilterIndex(
   filters: readonly Config<EnvoyFilter>[],
   rootNamespace: string,

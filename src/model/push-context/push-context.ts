@@ -38,7 +38,7 @@ export interface PushContext {
   /** Endpoints of all ports, in a stable order. Select those of a port by `servicePortName`. */
   endpointsOf(hostname: string, namespace: string): readonly Endpoint[];
   /**
-   * In precedence order (`precedenceOrderFor`). Delegates are merged in, not listed.
+   * In precedence order (`precedenceOrderFor`). The routes of delegates are merged into the VirtualServices that refer to them.
    * @param gateway `mesh`, or `namespace/name`.
    */
   virtualServicesFor(gateway: string, namespace: string): readonly ResolvedVirtualService[];
@@ -48,7 +48,7 @@ export interface PushContext {
     service: Service,
     labels?: Readonly<Record<string, string>>,
   ): MergedDestinationRule | undefined;
-  /** A key that distinguishes workloads: names of the rules whose selectors match these labels. */
+  /** Names of the rules whose selectors match these labels, as a key that distinguishes workloads. */
   destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string;
   /** Hosts, including wildcards, for which workloads with these labels may have other rules than {@link publicViewNamespace}. */
   ownDestinationRuleHosts(clientNamespace: string, labels: Readonly<Record<string, string>>): readonly string[];
@@ -62,12 +62,9 @@ export interface PushContext {
   readonly referenceGrants: ReferenceGrants;
   /** Two contexts return the same object if the same policies apply. */
   policiesFor(workload: WorkloadSubject): WorkloadPolicies;
-  /**
-   * mTLS modes of a workload's inbound connections, for its listeners and its clients. The same object while the same PeerAuthentications
-   * apply.
-   */
+  /** mTLS modes of a workload's inbound connections. The same object while the same PeerAuthentications apply. */
   peerModesFor(namespace: string, labels: Readonly<Record<string, string>>): PeerModes;
-  /** False if no PeerAuthentication disables mutual TLS, so that endpoints need not be checked. */
+  /** If false, no PeerAuthentication disables mutual TLS, so endpoints need not be checked. */
   readonly disablesMutualTls: boolean;
   /** The same object as in the previous context if its services and virtual services are unchanged. */
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;

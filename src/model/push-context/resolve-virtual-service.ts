@@ -26,7 +26,7 @@ export function resolveVirtualService(config: Config<VirtualService>, hostNames:
   };
 }
 
-/** Objects generated from the Gateway API have full names, so a short name is literal. */
+/** Objects generated from the Gateway API contain full names, so a name without dots is not resolved. */
 function hasFullHosts({ partOrigins, generatedFrom }: Config): boolean {
   return partOrigins !== undefined && generatedFrom !== 'Ingress';
 }

@@ -1,6 +1,6 @@
-/** Compared with an older revision, everything counts as changed. */
+/** If a revision is older than this many steps, everything counts as changed. */
 const maxSteps = 64;
-/** Steps with more hosts are not retained, because they affect nearly everything. */
+/** The hosts of a larger step are not retained, because it affects nearly everything. */
 const maxHosts = 256;
 
 interface RevisionStep {
@@ -8,7 +8,7 @@ interface RevisionStep {
   readonly hosts: readonly string[] | undefined;
 }
 
-/** Immutable state of all rules. Revisions with the same first revision know which hosts changed between them. */
+/** Immutable revision of all rules. Two revisions with a common initial revision can be compared for changed hosts. */
 export class RuleRevision {
   private readonly lineage: object;
   private readonly number: number;

@@ -51,7 +51,7 @@ export class VirtualServiceIndex {
   private readonly delegatingSources: ReadonlySet<Source>;
   private readonly bucketsByGateway: ReadonlyMap<string, Bucket>;
   private servicesByOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
-  /** Contains only objects whose resolution depends on services. */
+  /** Short names in objects whose resolution depends on services. */
   private readonly shortNames: ReadonlyMap<Source, string>;
   /** Objects of the previous index whose short names resolve to other hosts. */
   readonly renamedConfigKeys: readonly ConfigKey[];

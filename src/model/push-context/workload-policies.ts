@@ -12,7 +12,7 @@ import type { GatewaySubject } from './gateway-index.ts';
 import type { PolicyIndex, PolicySubject, TargetableObject } from './policy-index.ts';
 import type { SidecarIndex } from './sidecar-index.ts';
 
-/** Equal results are one object in all contexts: compare by identity, use `id` in keys. */
+/** Two equal results are the same object in all contexts, so compare them by identity and use `id` in cache keys. */
 export interface WorkloadPolicies {
   /** Short and stable while the same objects apply, for cache keys. Empty if no policy applies. */
   readonly id: string;
@@ -50,10 +50,10 @@ export const noPolicies: WorkloadPolicies = {
 export class WorkloadPolicyIndex {
   readonly indexes: PolicyIndexes;
   private readonly gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[];
-  /** Subjects are immutable and often requested again. */
+  /** Cached, because subjects are immutable and often requested again. */
   private readonly results = new WeakMap<WorkloadSubject, WorkloadPolicies>();
 
-  /** `undefined` if no policy is a placeholder for a Sidecar, because the applied Sidecar then does not matter. */
+  /** `undefined` if no policy is a placeholder for a Sidecar. The applied Sidecar then has no effect. */
   private readonly sidecars: SidecarIndex | undefined;
 
   /** @param sidecars only valid Sidecars */
@@ -83,7 +83,7 @@ export class WorkloadPolicyIndex {
     return result;
   }
 
-  /** A workload's own Sidecar replaces a wider one, and thereby the placeholder for a rejected wider one. */
+  /** Omits placeholders for rejected Sidecars that could not apply to the workload. */
   private omitReplaced(lists: PolicyLists, workload: WorkloadSubject): PolicyLists {
     const { authorizationPolicies: allPolicies } = lists;
     if (this.sidecars === undefined || !allPolicies.some(isSidecarPolicy)) return lists;
@@ -108,8 +108,7 @@ export class WorkloadPolicyIndex {
 }
 
 /**
- * A router of the Gateway API has its Gateway's name as a label, or serves the Service that the Gateway names; other routers implement the Gateways
- * that select them.
+ * Returns the Gateways that a router implements: those that select it or name its Service, and the Gateway of the Gateway API that its label names.
  */
 function gatewayReferences(
   { configNamespace, labels }: WorkloadSubject,
@@ -133,7 +132,7 @@ function gatewayReferences(
 
 type PolicyLists = Omit<WorkloadPolicies, 'id'>;
 
-/** A rejected Sidecar never applies to a router, or if a narrower valid one applies (`SidecarIndex.sidecarFor`). */
+/** False for routers, and if a valid Sidecar with a narrower scope applies (`SidecarIndex.sidecarFor`). */
 function mayHaveApplied(
   { namespace, spec, standsFor }: Config<AuthorizationPolicy>,
   { type, configNamespace }: WorkloadSubject,

@@ -31,7 +31,7 @@ export interface CelRule {
   readonly fieldPath?: string;
 }
 
-/** @throws TypeError if a handwritten decoder has no description (`inSchema`) */
+/** @throws TypeError if a handwritten decoder has no description (`withDescription`) */
 export function structuralSchema(decoder: Describable, path = 'spec'): StructuralSchema {
   const description = descriptionOf(decoder);
   if (description === undefined) throw new TypeError(`the decoder of ${path} has no description`);

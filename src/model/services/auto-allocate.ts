@@ -12,7 +12,7 @@ export interface AllocatedAddresses {
   readonly ipv6: string;
 }
 
-/** Excludes the slot before each 255th address, because its address would end in `.0`. */
+/** Excludes one slot in 255, whose address would end in `.0`. */
 const slotCount = 256 * 254;
 const probeCount = slotCount - 1;
 const stepModulus = 65_011;
@@ -33,7 +33,7 @@ export class AddressAllocation {
   #takenSlots = new Uint8Array(slotCount);
   /** 1 for each occupied slot that another name hashes to. */
   #contestedSlots = new Uint8Array(slotCount);
-  /** Whether addresses may depend on all names, because some names occurred several times or were displaced. */
+  /** True if addresses may depend on all names, because a name occurred several times or did not get its preferred slot. */
   #hasContestedSlots = false;
   #version = 0;
 
@@ -51,7 +51,7 @@ export class AddressAllocation {
   }
 
   /**
-   * Adds and removes names, if all others keep their addresses regardless of the order.
+   * Adds and removes names, unless the addresses of other names would change or depend on the order.
    * @param removedServices names in both sets keep their addresses
    * @returns false, without any change, if the result depends on the order
    */

@@ -34,7 +34,7 @@ interface ShardEntry extends ServiceShards {
   /** Sorted by provider, then by cluster. */
   readonly orderedShards: readonly Shard[];
   readonly joinedEndpoints: readonly Endpoint[];
-  /** Text of the endpoint properties that are part of clusters. */
+  /** Text of the endpoint properties on which clusters depend. */
   readonly security: string;
   /** {@link security} before the last endpoint was removed; set while there are no endpoints. */
   readonly previousSecurity?: string;
@@ -85,7 +85,7 @@ export class EndpointShards {
       // Keeps the entry without endpoints, because a service that scales to zero and back is not new.
       if (previous.length === 0) return 'none';
       const remainingEntry = omitShard(entry!, key);
-      // The security mode does not matter without endpoints; it is compared when the next endpoint is added.
+      // Without endpoints, the security mode does not matter. It is compared when the next endpoint is added.
       const isLastShard = remainingEntry.orderedShards.length === 0;
       this.#put(service, isLastShard ? { ...remainingEntry, previousSecurity: entry!.security } : remainingEntry);
       return isLastShard || remainingEntry.security === entry!.security ? 'incremental' : 'full';
@@ -110,7 +110,7 @@ export class EndpointShards {
     return this.pruneShard(key, () => false);
   }
 
-  /** Removes a registry's shard of all services that `keep` rejects. Returns these services. */
+  /** Removes a registry's shard from all services that `shouldKeep` rejects. Returns these services. */
   pruneShard(key: ShardKey, shouldKeep: (service: ServiceName) => boolean): readonly ServiceName[] {
     const lostServices: ServiceName[] = [];
     for (const { hostname, namespace, shards } of this.services()) {
@@ -121,7 +121,7 @@ export class EndpointShards {
     return lostServices;
   }
 
-  /** Whether a change is visible to clients, which do not receive new unhealthy endpoints. */
+  /** Whether clients can see a change. They do not receive new unhealthy endpoints. */
   #areDifferent(previous: readonly Endpoint[], nextEndpoints: readonly Endpoint[]): boolean {
     if (previous === nextEndpoints) return false;
     // Fast path, because usually every endpoint is at the same index.

@@ -3,7 +3,7 @@ import { PersistentMap } from '../collections/persistent-map.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** An empty selector matches everything. */
+/** With an empty selector, all labels match. */
 export function matchesSelector(selector: Labels, labels: Labels): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
@@ -76,7 +76,7 @@ interface SelectorItem<T> {
 export class SelectingList<T> {
   readonly #unselectiveItems: readonly SelectorItem<T>[];
   readonly #unselectiveItemList: readonly T[];
-  /** Items by the rarest label of their selector, because it excludes most other items. */
+  /** Each item is listed under the rarest label of its selector, which excludes most other items. */
   readonly #itemsByLabel: ReadonlyMap<string, readonly SelectorItem<T>[]>;
   readonly #matchesByLabels = memoizeByObject((labels: Labels) => this.#find(labels));
 
@@ -118,7 +118,7 @@ export class SelectingList<T> {
 /** Selectors by namespace, indexed by their labels. Immutable: each change returns a new index. */
 export class SelectorIndex<T> {
   private readonly buckets: PersistentMap<readonly SelectingItem<T>[]>;
-  /** Results by label object and namespace, because a proxy keeps its label object across contexts. */
+  /** Results by label object and namespace. A proxy keeps its label object across contexts. */
   private readonly cachedMatches = memoizeByObject((_: Labels) => new Map<string, readonly SelectingItem<T>[]>());
 
   constructor(buckets: PersistentMap<readonly SelectingItem<T>[]> = PersistentMap.empty()) {

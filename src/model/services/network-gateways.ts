@@ -37,7 +37,7 @@ function externalAddresses(
   });
 }
 
-/** A registry's service contributes its external addresses. If the network lists clusters, only their addresses are used. */
+/** A service of a registry contributes its external addresses. If the network lists clusters, only addresses in these clusters are used. */
 export function gatewaysOfNetworks(
   { networks }: MeshNetworks,
   servicesOf: (hostname: string) => readonly Service[],
@@ -70,7 +70,7 @@ export class NetworkGateways {
     this.#gatewaysByNetwork = Map.groupBy(this.allGateways, ({ network }) => network);
   }
 
-  /** Gateways of the workload's cluster are preferred over the others of its network. */
+  /** Gateways in the workload's cluster are preferred over other gateways of the network. */
   gatewaysTo(network: string, cluster: string): readonly NetworkGateway[] {
     const allGateways = this.#gatewaysByNetwork.get(network) ?? [];
     const clusterGateways = allGateways.filter((gateway) => gateway.cluster === cluster);

@@ -33,7 +33,7 @@ export interface KnownWorkload {
 
 export const noLookup: ProxyLookup = { targetsOf: () => [], workloadOf: () => undefined };
 
-/** Combines registries: the services of all, and the workload from the first that knows it. */
+/** Combines registries: the services of all registries, and the workload of the first registry that knows it. */
 export function combinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
   if (lookups.length === 1) return lookups[0]!;
   return {

@@ -29,8 +29,8 @@ export interface RegistryDelta {
 export type EndpointEffect = 'endpoints' | 'service' | 'names' | 'nothing';
 
 /**
- * EDS clusters receive changed endpoints separately; DNS clusters contain them. A headless service has listeners for its pods' addresses, unless all
- * its ports are HTTP.
+ * EDS sends changed endpoints separately, but DNS clusters contain their endpoints. A headless service has listeners for its pods' addresses, unless
+ * all its ports are HTTP.
  * @param services of the host and namespace in all registries, which have the same endpoints
  */
 export function endpointEffect(services: readonly Service[]): EndpointEffect {

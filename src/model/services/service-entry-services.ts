@@ -42,7 +42,7 @@ export function servicesOfEntry(
     namespace: entry.namespace,
     ports: spec.ports.map(({ name, number, protocol, targetPort }) => ({
       ...{ name, number, protocol },
-      // With another resolution, endpoints have their own target port.
+      // With any other resolution, endpoints have their own target port.
       ...(spec.resolution === 'NONE' && targetPort !== undefined && { forwardedPort: targetPort }),
     })),
     resolution: resolutions[spec.resolution],
@@ -60,7 +60,7 @@ export function servicesOfEntry(
       return addresses.map((address) => ({ ...commonFields, hostname, defaultAddress: address, addresses: [address] }));
     }
     const name = allocationName(entry, hostname);
-    // Another entry of the namespace may have allocated an address for the same host.
+    // The host may have an address that was allocated for another entry of the namespace.
     const autoAllocated = names.has(name) ? allocatedAddressesOf?.(name) : undefined;
     return [
       { ...commonFields, hostname, defaultAddress: '0.0.0.0', addresses: [], ...(autoAllocated && { autoAllocated }) },

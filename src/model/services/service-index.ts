@@ -23,7 +23,7 @@ export class ServiceIndex {
   private readonly byHost: ReadonlyMap<string, readonly Service[]>;
   /** Hosts that are not visible to all namespaces, or are defined in several. */
   private readonly specialHosts: ReadonlySet<string>;
-  /** Special hosts by namespace in which they may resolve differently from the public view. */
+  /** Special hosts that may resolve differently from the public view, by client namespace. */
   private readonly exceptions: HostsByNamespace;
   private readonly byNamespace: ReadonlyMap<string, readonly Service[]>;
   private readonly visibleLists: SharedLists;
@@ -154,7 +154,7 @@ interface ServiceSelection {
 /** Services of changed hosts. All other services of a list are unchanged. */
 interface ServiceEdit {
   readonly previous: ReadonlySet<Service>;
-  /** For each host, the oldest service is first. */
+  /** The oldest service of each host is first. */
   readonly current: readonly Service[];
 }
 

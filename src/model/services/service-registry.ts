@@ -35,7 +35,7 @@ export const emptyRegistry: ServiceRegistry = {
 
 export interface RegistryOptions extends KubernetesOptions, ServiceEntryOptions {
   readonly discoverySelectors: readonly LabelSelector[];
-  /** If unready endpoints may be sent, their changes are visible to clients. */
+  /** If true, changes of unready endpoints are visible to clients. */
   readonly sendUnhealthy: boolean;
 }
 
@@ -78,7 +78,7 @@ class RegistryBuilder {
 
   build(configs: Partial<ConfigSet>): ServiceRegistry {
     const changes = this.#changes(configs);
-    // Each registry receives the other's workloads, which do not depend on each other.
+    // Each registry receives the other registry's workloads, which do not depend on services.
     const entries = this.#serviceEntries.apply(changes);
     const kubernetes = this.#kubernetes.apply(changes, entries.workloads);
     const selectingPods = this.#serviceEntries.apply([], kubernetes.workloads);

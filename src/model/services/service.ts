@@ -17,7 +17,7 @@ export interface Service {
   readonly namespace: string;
   /** First virtual IP, possibly a CIDR range; `0.0.0.0` if none exists. */
   readonly defaultAddress: string;
-  /** Services that are not from clusters have the same virtual IP in every cluster. */
+  /** Absent for services outside clusters, which have the same virtual IP in every cluster. */
   readonly clusterVIPs?: Readonly<Record<string, readonly string[]>>;
   /** Addresses that proxies with a DNS proxy use if a ServiceEntry has no addresses. */
   readonly autoAllocated?: { readonly ipv4: string; readonly ipv6: string };
@@ -53,7 +53,7 @@ export interface ServiceAttributes {
   readonly trafficDistribution?: TrafficDistribution;
 }
 
-/** Prefers endpoints of the client's zone, or of its node. */
+/** Prefers endpoints in the zone or on the node of the client. */
 export type TrafficDistribution = 'PreferSameZone' | 'PreferSameNode';
 
 export interface Endpoint {
@@ -92,7 +92,7 @@ export function serviceKey(service: Pick<Service, 'hostname' | 'namespace'>): Co
   return { kind: 'ServiceEntry', namespace: service.namespace, name: service.hostname };
 }
 
-/** Key of a push to the proxies at one address, whose workload's labels or locality changed. */
+/** Key of a push to the proxies at one address. The labels or locality of their workload changed. */
 export function proxyKey(clusterId: string, address: string): ConfigKey {
   return { kind: 'Proxy', namespace: clusterId, name: address };
 }

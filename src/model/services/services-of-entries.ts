@@ -181,7 +181,7 @@ export class ServiceEntryServices {
   }
 
   /**
-   * Also rebuilds other entries whose address changes as a result.
+   * Also rebuilds other entries if their addresses change as a result.
    * @param isAgeChanged whether an entry's age changed, so that precedence depends on the order of all entries
    */
   *#allocateInSteps(dirtyEntries: Map<string, Config<ServiceEntry> | undefined>, isAgeChanged: boolean): Steps<void> {
@@ -260,7 +260,7 @@ export class ServiceEntryServices {
     const isSelecting = selector !== undefined && !entry.isWithoutEndpoints;
     const selectedWorkloads = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
     const endpoints = endpointsOfEntry(entry, selectedWorkloads.toSorted(compareWorkloadAge), this.#options);
-    // Hosts of an entry usually share one endpoint list; they keep sharing it.
+    // Hosts of an entry usually share one endpoint list. The reused list is shared as well.
     const reuseList = memoizeByPair((list: readonly Endpoint[], previousList: readonly Endpoint[]) =>
       reuseEndpoints(list, previousList),
     );

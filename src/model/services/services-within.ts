@@ -2,7 +2,7 @@ import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { isHostWithin } from '../fields/hostname.ts';
 import type { Service } from './service.ts';
 
-/** Caches only the last requested host per list of services, which many scopes share. */
+/** Caches only the last requested host per list of services. Many scopes share a list. */
 const cacheByServices = new WeakMap<
   readonly Service[],
   { readonly host: string; readonly services: readonly Service[] }

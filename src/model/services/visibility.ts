@@ -9,7 +9,7 @@ export function isExportedTo(exportTo: ReadonlySet<string>, ownNamespace: string
   return exportTo.has(namespace) || (namespace === ownNamespace && exportTo.has('.'));
 }
 
-/** Not a valid namespace name. Only objects exported to all namespaces are visible to it. */
+/** A namespace to which only objects exported to all namespaces are visible. Not a valid namespace name. */
 export const publicViewNamespace = '\u0000';
 
 export function isPublic(exportTo: ReadonlySet<string>): boolean {

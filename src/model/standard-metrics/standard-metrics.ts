@@ -70,7 +70,7 @@ export const standardMetrics: Readonly<Record<StandardMetricId, StandardMetric>>
 
 export const standardMetricIds = Object.keys(standardMetrics) as StandardMetricId[];
 
-/** Labels of every standard metric, in output order. {@link requestLabels} contains the further labels of HTTP. */
+/** Labels of every standard metric, in output order. Metrics of HTTP also have {@link requestLabels}. */
 export const connectionLabels = [
   'reporter',
   'source_workload',

@@ -8,7 +8,7 @@ import { type StandardMetricId, standardMetricIds } from './standard-metrics.ts'
 /** The proxy's side of a request or connection, as in the label `reporter`. */
 export type Reporter = 'source' | 'destination';
 
-/** Set by a Telemetry object: a fixed text, or the custom tag with that number. */
+/** Set by a Telemetry object: a fixed text, or the number of a custom tag. */
 export type LabelValue = { readonly text: string } | { readonly tag: number };
 
 export interface MetricRule {

@@ -69,7 +69,7 @@ export function* translateIngressesInSteps(
   return yield* withPreviousIdentity(objects, previous);
 }
 
-/** An Ingress configures a gateway of another namespace, so its namespace must be allowed to export. */
+/** An Ingress configures a gateway of another namespace, so only Ingresses of namespaces that may export are used. */
 export function ownIngresses(
   { Ingress: allIngresses, IngressClass: ingressClasses }: Pick<Sources, 'Ingress' | 'IngressClass'>,
   settings: Omit<IngressSettings, 'ingressSelector'>,
@@ -133,7 +133,7 @@ interface GeneratedServer {
   readonly origin: Origin;
 }
 
-/** As in Istio, only the Gateway of the oldest Ingress is used. This matters only for TLS, because all Ingresses share the plaintext HTTP port. */
+/** As in Istio, only the Gateway of the host's oldest Ingress is used. This affects only TLS, because all Ingresses share the plaintext HTTP port. */
 function virtualServiceOf(
   host: string,
   { ingresses, http, origins }: HostRoutes,

@@ -1,4 +1,4 @@
-/** YAML 1.2 with the core schema and merge keys: `yes`, `no`, `on` and `off` are strings, and there are no sexagesimal numbers. */
+/** YAML 1.2 with the core schema and merge keys: `yes`, `no`, `on` and `off` are strings, and sexagesimal numbers do not exist. */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { aliasViolation } from './alias-extent.ts';
 import { maxNesting, type PlainDocument, type ReadFailure, readPlainDocument } from './yaml-fast.ts';
@@ -9,7 +9,7 @@ export interface YamlPosition {
 }
 
 export interface YamlDocument {
-  /** Only the readable part if there are errors. */
+  /** Contains only the readable part if there are errors. */
   readonly value: unknown;
   readonly errors: readonly (YamlPosition & { readonly message: string })[];
   /** The document may be valid, but is too long for the full parser. */

@@ -1,6 +1,6 @@
 /**
- * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. Other documents are declined and read by another
- * parser, which gives accepted documents the same value (yaml-simple.test.ts).
+ * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. Declines other documents, which another parser
+ * reads. Both parsers give an accepted document the same value (yaml-simple.test.ts).
  */
 import { CORE_SCHEMA } from 'js-yaml';
 

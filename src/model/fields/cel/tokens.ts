@@ -1,7 +1,7 @@
 export interface CelToken {
   readonly kind: 'literal' | 'name' | 'sign';
   readonly text: string;
-  /** Value of a string literal; absent if its escapes change the value. */
+  /** Value of a string literal; absent if escapes would have to be decoded. */
   readonly string?: string;
 }
 

@@ -1,7 +1,7 @@
 import type { ServerTlsSettings } from '../gateway/gateway.ts';
 
 export type ClientAuthority =
-  /** `credential`: a Secret or ConfigMap, either a separate one or the server's own credential. */
+  /** `credential` names a Secret or ConfigMap: a separate one, or the server's own credential. */
   { readonly kind: 'credential'; readonly name: string } | { readonly kind: 'file'; readonly path: string };
 
 /** Without a CA, the server cannot verify certificates and must reject all clients that need one. */

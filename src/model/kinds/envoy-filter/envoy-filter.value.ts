@@ -25,7 +25,7 @@ export type PatchValue = E.Either<string, LenientMessage> | undefined;
 
 const decodedValues = new WeakMap<EnvoyPatch, PatchValue>();
 
-/** Returns `undefined` if there is no value or none is needed. Cached. */
+/** Returns the cached decoded value; `undefined` if the patch has no value or removes its target. */
 export function patchValue(patch: EnvoyPatch): PatchValue {
   if (!decodedValues.has(patch)) decodedValues.set(patch, decodeValue(patch));
   return decodedValues.get(patch);

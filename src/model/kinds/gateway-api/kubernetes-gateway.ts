@@ -4,7 +4,7 @@ import type { LabelSelector } from '../label-selector.ts';
 export interface KubernetesGateway {
   readonly gatewayClassName: string;
   readonly listeners: readonly Listener[];
-  /** If empty, the workloads whose label contains the object's name implement it. */
+  /** If empty, workloads implement the Gateway if their label contains its name. */
   readonly addresses: readonly GatewayAddress[];
   /** Used for the Gateway's deployment (`src/injection/gateway`). */
   readonly infrastructure?: unknown;

@@ -53,8 +53,8 @@ export function serverCertificateOf(secret: Secret): Either<string, CredentialCe
 
 /**
  * @param lists revocation lists that were already checked, possibly of an earlier version of the Secret; `null` if it has none
- * @returns left: why the Secret has no usable CA certificates. Without usable revocation lists they are unusable, because revoked clients would be
- * accepted.
+ * @returns left: why the Secret has no usable CA certificates. They are unusable if the Secret has only unusable revocation lists, because revoked
+ * clients would be accepted.
  */
 export function trustedRootsOf(
   secret: Secret,

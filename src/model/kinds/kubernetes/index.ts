@@ -11,7 +11,7 @@ import { type KubernetesPod, pod } from './pod.ts';
 import { type Secret, secret } from './secret.ts';
 import { type KubernetesService, kubernetesService } from './service.ts';
 
-/** Only the labels of a namespace are read, which are in its metadata. */
+/** Only the labels of a namespace are used, and they are in the metadata. */
 export type Namespace = Record<never, never>;
 
 export interface SpecOfKubernetesKind {

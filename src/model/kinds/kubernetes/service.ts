@@ -66,7 +66,7 @@ const servicePort = partialStruct<KubernetesServicePort>({
   nodePort: optional(integerOrNone()),
 });
 
-/** Decodes 0 as absent: clusters write it for an unassigned port. */
+/** Decodes 0 as absent, because API servers write 0 for an unassigned port. */
 function integerOrNone(): Decoder<number> {
   return withDescription((value: unknown, path: string) => (value === 0 ? E.right(0) : port(value, path)), {
     ...{ type: 'narrowed', decoder: port, validation: {} },

@@ -8,7 +8,7 @@ export const dryRunAnnotation = 'istio.io/dry-run';
 
 export function isDryRun({ annotations }: { readonly annotations: Readonly<Record<string, string>> }): boolean {
   const annotation = annotations[dryRunAnnotation];
-  // An invalid value rejects the object; if it occurs anyway, the policy applies.
+  // An invalid value rejects the object. If an object has one anyway, the policy applies.
   return annotation !== undefined && booleanOf(annotation) === true;
 }
 

@@ -48,7 +48,7 @@ const targetReference: Decoder<PolicyTargetReference> = refine(
     ),
     kind: required(withSchemaValidation(name, { enum: [...new Set(targets.map(({ kind }) => kind))] })),
     name: required(name),
-    // Decoded so that a rejected policy can fail closed at the intended target.
+    // The namespace is decoded although it is an error, so that a rejected policy can fail closed at the intended target.
     namespace: withRejection(optional(name), 'the target must be in the namespace of the object'),
   }),
   (reference, path) =>

@@ -4,7 +4,7 @@ export interface RequestAuthentication extends PolicyScope {
   readonly jwtRules: readonly JwtRule[];
 }
 
-/** Real issuers have few keys, and every proxy that accepts the issuer's tokens receives all. */
+/** Real issuers have few keys, and every proxy that accepts their tokens receives all of them. */
 export const maxKeys = 100;
 
 export const maxFetchedIssuers = 100;

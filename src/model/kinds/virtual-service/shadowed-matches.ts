@@ -1,4 +1,4 @@
-/** An unreachable match is shadowed by an earlier route, which matches all its requests. */
+/** An earlier route shadows a match if it matches all requests of the match, which is then unreachable. */
 
 import { memoizeByObject } from '../../collections/memoize-by-object.ts';
 import type { FieldError } from '../../fields/decode.ts';

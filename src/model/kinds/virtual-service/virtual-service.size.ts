@@ -33,7 +33,7 @@ export function virtualServiceUnits(spec: VirtualService): number {
   return Math.max(spec.hosts.length, 1) * sumOf(fields, (field) => sumOf(spec[field] ?? [], routeUnits));
 }
 
-/** Size of one route for one host: one Envoy route per match, which contains everything except the other matches. */
+/** Size of one route for one host. Each match becomes an Envoy route that contains everything except the other matches. */
 export function routeUnits({ match = [], ...action }: Route): number {
   const bytes = bytesOf(action);
   return match.length === 0 ? unitsOf(bytes) : sumOf(match, (routeMatch) => unitsOf(bytes + bytesOf(routeMatch)));

@@ -41,7 +41,10 @@ const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT
 
 const bind = optional(refine(name, (value, path) => violation.errorsAt(path, bindViolation(value))));
 
-/** For port 0, the check of the bind address requires a Unix socket. Protocol detection would stall on ports of server-first protocols. */
+/**
+ * Port 0 is valid here, because a later check of the bind address requires a Unix socket. Protocol detection would stall on ports of server-first
+ * protocols.
+ */
 const sidecarPort: Decoder<SidecarPort> = mapDecoder(
   struct<Omit<SidecarPort, 'protocol'> & Partial<SidecarPort>>({
     number: withDefault(integer(0, 65535), 0),

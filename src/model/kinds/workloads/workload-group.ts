@@ -1,4 +1,4 @@
-/** Template of the WorkloadEntries with which workloads register automatically. */
+/** Template of the WorkloadEntries that are created when workloads register automatically. */
 import type { WorkloadEntry } from './workload-entry.ts';
 
 export interface WorkloadGroup {

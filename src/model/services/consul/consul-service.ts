@@ -23,7 +23,7 @@ export interface ConvertedService {
 export const consulNamespace = 'default';
 const consulSuffix = '.service.consul';
 const maxHostLength = 253;
-/** Limits weights, because larger ones would exceed Envoy's maximum sum. */
+/** Limits weights, because the sum of larger weights would exceed Envoy's maximum. */
 const maxWeight = 65_535;
 const maxPort = 65_535;
 /** Only these values are valid in Envoy's subsets and metrics; Consul's meta may have 512 characters. */

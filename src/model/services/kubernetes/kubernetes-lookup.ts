@@ -46,7 +46,7 @@ export class KubernetesLookup implements ProxyLookup {
   }
 
   /**
-   * Finds a proxy's pod in its namespace, by the name in the node ID (`web-0.shop`), else by address. The client can choose both, but is
+   * Finds a proxy's pod in its namespace, by the name in the node ID (`web-0.shop`), else by address. The client can choose name and address, but is
    * authenticated for the namespace.
    */
   podOf({ name, configNamespace: namespace, ipAddresses }: PodSubject): Workload | undefined {

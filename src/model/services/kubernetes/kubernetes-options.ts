@@ -6,7 +6,7 @@ export interface KubernetesOptions extends ExportRule {
   readonly domain: string;
   readonly clusterId: string;
   readonly defaultServiceExportTo: readonly string[];
-  /** The control plane's namespace, whose label can name the cluster's network. */
+  /** Namespace of the control plane. Its label can name the cluster's network. */
   readonly systemNamespace: string;
   readonly networks: MeshNetworks;
   readonly selectWorkloadEntries: boolean;

@@ -40,7 +40,7 @@ interface ServiceRecord {
   readonly config?: Config<KubernetesService>;
   readonly services: readonly Service[];
   readonly endpoints: readonly Endpoint[];
-  /** Endpoints that are not pods of this cluster. Proxies may be among them, and are found by address. */
+  /** Endpoints that are not pods of this cluster. Some may be proxies, which are found by address. */
   readonly foreignEndpoints: readonly Endpoint[];
   readonly usedKeys: ReadonlySet<string>;
   readonly pendingPods: readonly string[];

@@ -1,4 +1,4 @@
-/** As in Istio, the label of the system namespace has priority over the mesh's networks. */
+/** As in Istio, the network label of the system namespace has priority over the networks of the mesh configuration. */
 import { BlockList, isIPv6 } from 'node:net';
 import type { MeshNetworks } from '../../mesh/mesh-networks.ts';
 
@@ -6,7 +6,7 @@ export class ClusterNetworks {
   readonly #clusterNetwork: string;
   readonly #ranges: readonly { readonly network: string; readonly range: BlockList }[];
 
-  /** @param label of the system namespace; empty if absent */
+  /** @param label network label of the system namespace; empty if absent */
   constructor(networks: MeshNetworks, clusterId: string, label: string) {
     const networkEntries = Object.entries(networks.networks);
     const registryNetwork = networkEntries.find(([, { endpoints }]) =>

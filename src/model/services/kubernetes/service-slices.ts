@@ -43,7 +43,7 @@ export class ServiceSlices {
     put(this.#endpoints, id, current);
   }
 
-  /** Returns a service's EndpointSlices, else its Endpoints, because most services have both. */
+  /** Returns a service's EndpointSlices. Returns its Endpoints only if it has no slices, because most services have both. */
   slicesOfService(service: string): readonly EndpointSlice[] {
     const slices = [...(this.#slicesByService.get(service) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
     if (slices.length > 0) return slices.map(([, { spec }]) => spec);

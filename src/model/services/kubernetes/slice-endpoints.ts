@@ -8,7 +8,7 @@ export interface SliceContext {
   /** Without a selector, endpoints are managed externally and not changed. */
   readonly hasSelector: boolean;
   readonly publishNotReady: boolean;
-  /** Whether draining endpoints remain, for their sessions. */
+  /** Whether draining endpoints remain, so that their sessions continue. */
   readonly keepsDraining: boolean;
   podNamed(name: string): Workload | undefined;
   podAt(address: string): Workload | undefined;
@@ -75,7 +75,7 @@ function portsOf({ ports }: EndpointSlice): { readonly name: string; readonly po
 /** Endpoints of one address. A map by ID only if several slices contain the address, which is rare. */
 type AddressEndpoints = readonly Endpoint[] | Map<string, Endpoint>;
 
-/** While an address moves between slices, both contain it and one may be outdated. */
+/** While an address moves between slices, two slices contain it and one may be outdated. */
 function joinEndpoints(
   endpointsAtAddress: AddressEndpoints,
   additionalEndpoints: readonly Endpoint[],

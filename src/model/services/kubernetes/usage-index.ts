@@ -1,4 +1,4 @@
-/** Index from pods, addresses and nodes, existing or not, to the services that looked them up, and from nodes to pods. */
+/** Maps pods, addresses and nodes, existing or not, to the services that looked them up. Also maps nodes to pods. */
 export class UsageIndex {
   readonly #users = new Map<string, Set<string>>();
 

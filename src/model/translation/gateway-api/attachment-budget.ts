@@ -1,6 +1,7 @@
 /**
- * Limits attachments of one namespace's routes to Gateways and Services, because each match is translated for each host of each listener. The oldest routes stay attached. Beyond the limit, a route
- * responds with 503, so that a wider route does not receive its requests; beyond twice the limit it is detached.
+ * Limits attachments of one namespace's routes to Gateways and Services, because each match is translated for each host of each listener. The oldest
+ * routes stay attached. A route beyond the limit responds with 503, so that a wider route does not receive its requests. A route beyond twice the
+ * limit is detached.
  */
 import type { Config } from '../../config/config.ts';
 import { itemsBeyondLimit, type LimitShare } from '../../config/oldest-first.ts';
@@ -71,7 +72,7 @@ export class RoutesBeyondLimit {
     return this.#limitedRouteOf(route, parentNamespace)?.attachment ?? 'attached';
   }
 
-  /** The text depends only on the route, so that changes of other routes do not report it again. */
+  /** Depends only on the route, so that changes of other routes do not report the same problem again. */
   messageFor(route: Config<RouteObject>, parentNamespace: string | undefined): string | undefined {
     const limitedRoute = this.#limitedRouteOf(route, parentNamespace);
     if (limitedRoute === undefined) return undefined;
@@ -105,7 +106,7 @@ interface Size {
   readonly matches: number;
 }
 
-/** A route may attach to many listeners and is translated again whenever another route changes. */
+/** Cached, because a route may attach to many listeners and is translated again whenever another route changes. */
 const sizes = new WeakMap<Config<RouteObject>, Size>();
 
 function sizeOf(route: Config<RouteObject>): Size {

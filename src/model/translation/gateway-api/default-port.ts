@@ -12,7 +12,7 @@ export function dependsOnHost({ http: { redirect } }: RankedRoute): boolean {
 
 const withPort: StringMatch = { regex: '.*:[0-9]+' };
 
-/** For a wildcard the actual name is unknown, so the redirect contains the port if the authority does. */
+/** A wildcard does not determine the name in the redirect. The redirect then contains the port if the request's authority does. */
 export function routesForHost(rankedRoute: RankedRoute, host: string): readonly RankedRoute[] {
   const { redirect, match = [{}], ...http } = rankedRoute.http;
   if (redirect === undefined || !dependsOnHost(rankedRoute)) return [rankedRoute];

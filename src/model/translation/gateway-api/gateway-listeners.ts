@@ -17,7 +17,10 @@ export interface KnownListener {
   /** Absent if the listener is not active; the reason is reported. */
   readonly server?: Server;
   readonly refusal?: ListenerRefusal;
-  /** Set on an inactive listener that closes connections: on a TLS port they would reach another listener, which may require less of its clients. */
+  /**
+   * Set on an inactive listener that closes its connections. On a TLS port, another listener would otherwise accept them, possibly with weaker
+   * requirements.
+   */
   readonly closes?: true;
 }
 
@@ -83,7 +86,7 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
       context.warn(gateway, `${path}${field}`, `the listener does not apply: ${message}`, code);
       return [{ ...identity, refusal: { reason, message } }];
     }
-    // Routes are generated in the Gateway's namespace, after it was decided which namespaces may attach.
+    // The generated VirtualServices are in the Gateway's namespace, and contain only routes that may attach.
     return [{ ...identity, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
   });
   return { isImplementedHere, listeners: withClosedListeners(servedListeners), writtenListeners: listeners };
@@ -151,7 +154,7 @@ export function isServedByNarrower(
   return false;
 }
 
-/** Requests without a matching route would go to a listener with a wider hostname. */
+/** Without this check, requests without a matching route would go to a listener with a wider hostname. */
 export function isWithinWider(listenerEntry: KnownListener, allListeners: readonly KnownListener[]): boolean {
   for (const hostname of coveringKeys(listenerEntry.hostname, hostnamesOnPortOf(listenerEntry, allListeners))) {
     if (hostname !== listenerEntry.hostname) return true;

@@ -18,7 +18,7 @@ export function* gatewayVirtualServices(
 ): Steps<Config<VirtualService>[]> {
   const attachmentsByListener = Map.groupBy(attachments, ({ listener }) => listener);
   const virtualServices: Config<VirtualService>[] = [];
-  // Listeners share translations that do not depend on them, so memory grows with routes plus listeners, not with their product.
+  // Listeners share translations that are the same for all, so memory grows with routes plus listeners, not with their product.
   const sharedRoutes = new Map<Config<RouteObject>, readonly RankedRoute[]>();
   const routesAtListener = ({ route, listener, isClosed }: ListenerAttachment): readonly RankedRoute[] => {
     const cachedRoutes = sharedRoutes.get(route);
@@ -30,7 +30,7 @@ export function* gatewayVirtualServices(
   };
   for (const listener of listeners) {
     const routes = attachmentsByListener.get(listener) ?? [];
-    // Unattached routes are also translated, so that their errors are reported.
+    // Routes of inactive listeners are also translated, so that their errors are reported.
     const rankedRoutesByRoute = new Map<Config<RouteObject>, readonly RankedRoute[]>();
     for (const attachment of routes) {
       rankedRoutesByRoute.set(attachment.route, routesAtListener(attachment));

@@ -41,7 +41,7 @@ export interface RankedRoute extends RankedMatch {
   readonly origin: Origin;
 }
 
-/** gRPC clients map 503 to UNAVAILABLE. GRPCRoute requires it where HTTPRoute requires 500 (their `backendRefs`). */
+/** gRPC clients map 503 to UNAVAILABLE. For a missing backend, GRPCRoute requires this status, and HTTPRoute requires 500 (`backendRefs`). */
 const statusOf = ({ kind }: Config): 500 | 503 => (kind === 'GRPCRoute' ? 503 : 500);
 
 export function routeNameOf({ kind, namespace, name }: Config): string {
@@ -122,7 +122,7 @@ class RuleAction {
   readonly #context: TranslationContext;
   readonly #status: 500 | 503;
   readonly #refusedRoute: HttpRoute;
-  /** Empty for 503, with which Envoy responds by default. */
+  /** Empty for 503, which is Envoy's default. */
   readonly #missingStatus: Pick<HttpRoute, 'missingDestinationStatus'>;
   #forward: HttpRoute | undefined;
 

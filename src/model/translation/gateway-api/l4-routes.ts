@@ -94,7 +94,7 @@ function compareAgeAndName(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(textOf(a), textOf(b));
 }
 
-/** A dot sorts like the API's slash relative to the characters of namespaces, which contain no dot. */
+/** Orders names like the API, although it uses a slash: namespaces contain neither character. */
 function textOf({ namespace, name }: Config): string {
   return `${namespace}.${name}`;
 }

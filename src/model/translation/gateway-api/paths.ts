@@ -46,7 +46,7 @@ export function pathRedirect(modifier: PathModifier, match: HttpRouteMatch): Pic
 function prefixRewrite(rewritePath: string, match: HttpRouteMatch): { uri?: string } {
   const [prefix, replacement] = [pathOf(match), replacementOf(rewritePath)];
   if (prefix === replacement) return {};
-  // A match of every path includes the leading slash.
+  // If a match covers every path, its prefix includes the leading slash.
   return { uri: prefix === '' || replacement === '' ? `${replacement}/` : replacement };
 }
 

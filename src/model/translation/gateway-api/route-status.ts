@@ -26,7 +26,7 @@ export function routeStatusOf(
   return { ...(generation !== undefined && { generation }), parents };
 }
 
-/** PartiallyInvalid is absent instead of false. */
+/** The condition PartiallyInvalid is omitted instead of being false. */
 function rulesOf({ spec: { rules } }: Config<RouteObject>): GatewayApiCondition[] {
   const unsupportedFilters = rules.flatMap((rule, index) => {
     const filter = unsupportedFilterOf(rule);

@@ -1,4 +1,4 @@
-/** Their conformance tests pass (`npm run test:gateway-conformance`). Reported in the status of a GatewayClass. */
+/** Features whose conformance tests pass (`npm run test:gateway-conformance`). The status of a GatewayClass reports them. */
 export const supportedFeatures: readonly string[] = [
   'BackendTLSPolicy',
   'BackendTLSPolicySANValidation',
