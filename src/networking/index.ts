@@ -78,7 +78,7 @@ export {
   wasAttempted as wasTried,
 };
 
-/** Limits the resource names that a change affects to those with the same subject, such as a host or credential, as the changed object. */
+/** Limits the resource names that a change affects to names with the subject of the changed object, such as a host or credential. */
 export interface NameNarrowing {
   /** Kinds whose objects have exactly one subject. A change of another kind may affect any name. */
   readonly kinds: ReadonlySet<string>;
@@ -86,7 +86,7 @@ export interface NameNarrowing {
   readonly subjectOfKey: (key: ConfigKey) => string;
 }
 
-/** Composes a list from the resources of a common shape and those that differ. */
+/** Composes a list from resources of a common shape and the resources that differ. */
 export interface ResourceSharing {
   /** The most common shape is first. */
   readonly commonShapes: (shape: ProxyShape, push: PushContext) => readonly ProxyShape[];
@@ -105,7 +105,8 @@ type DifferingResourceBuilder = (
 
 interface GeneratorBase {
   /**
-   * The list (or its precomputed part) depends on these properties of a shape. If absent, it depends on all properties, and nothing is precomputed.
+   * The properties of a shape on which the list (or its precomputed part) depends. If absent, the list depends on all properties, and nothing is
+   * precomputed.
    */
   readonly projection?: Projection;
   /** Whether a change has no effect on the type, although the dependency tables list its kind. */
@@ -157,7 +158,7 @@ export type Generator =
       ) => Iterator<PartToEncode | undefined, EnvoyResource[]>;
       readonly narrowing?: NameNarrowing;
       readonly sharing?: ResourceSharing & {
-        /** Requested names of other subjects that depend on these subjects. */
+        /** Requested names that have other subjects but also depend on these subjects. */
         readonly alsoAbout: (subjects: ReadonlySet<string>, names: readonly string[]) => readonly string[];
       };
     });

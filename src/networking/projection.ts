@@ -34,9 +34,7 @@ export const routeProjection: Projection = (shape, push) => {
   return [reachText(shape, push, scope), shape.dnsDomain, addressingKey(shape), labels ?? '', settings].join('~');
 };
 
-/**
- * Inputs of a gateway's routes: servers, VirtualServices and destinations. They are often equal for gateways with different labels and namespaces.
- */
+/** Inputs of a gateway's routes: servers, VirtualServices and destinations. Gateways with different labels and namespaces often have equal inputs. */
 function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
   const { configNamespace } = shape;
   const names = [...new Set(push.gatewaysFor(shape).map(gatewayName))];
@@ -45,7 +43,7 @@ function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
   const namespace = boundServices.map((services) => namespaceIfMatched(services, configNamespace)).find(Boolean);
   const [meshShape] = commonShapes(shape, push);
   const differingNames = meshShape && differingHosts(shape, meshShape, push);
-  // Few hosts resolve in a namespace differently than in the mesh, and few of these are destinations.
+  // Few hosts resolve differently in a namespace than in the mesh, and few of these hosts are destinations.
   const leadsToDiffering =
     differingNames === undefined ||
     [...differingNames].some((host) => boundServices.some((services) => destinationsOfAll(services).has(host)));

@@ -78,7 +78,7 @@ class RegistryBuilder {
 
   build(configs: Partial<ConfigSet>): ServiceRegistry {
     const changes = this.#changes(configs);
-    // Each registry receives the other registry's workloads, which do not depend on services.
+    // Each registry receives the workloads of the other one, but its own workloads do not depend on them.
     const entries = this.#serviceEntries.apply(changes);
     const kubernetes = this.#kubernetes.apply(changes, entries.workloads);
     const selectingPods = this.#serviceEntries.apply([], kubernetes.workloads);

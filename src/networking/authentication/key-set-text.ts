@@ -10,7 +10,7 @@ import { unknownKey } from './unknown-key.ts';
 
 const cachedTexts = new WeakMap<JwtRule, string>();
 
-/** If no key is certainly usable, the result also contains {@link unknownKey}. */
+/** If no key is usable with certainty, the result also contains {@link unknownKey}. */
 export function keySetText(rule: JwtRule): string {
   let text = cachedTexts.get(rule);
   if (text === undefined) {

@@ -27,7 +27,7 @@ export function requestPrincipalMatchers(principal: string): readonly (readonly 
   if (principal === '*') return [matchersForIssuer('*', '*')];
   if (principal.startsWith('*')) {
     const suffix = principal.slice(1);
-    // The suffix is part of the subject, or contains the complete subject and the end of the issuer.
+    // The suffix is part of the subject, or consists of the complete subject and the end of the issuer.
     return [
       matchersForIssuer('*', principal),
       ...issuerSubjectSplits(suffix).map(([issuer, subject]) => matchersForIssuer(`*${issuer}`, subject)),

@@ -17,7 +17,7 @@ export interface CustomCheck {
   readonly provider: ExtAuthzProvider;
   readonly host: string;
   readonly cluster: string;
-  /** Shadow rules, which record in metadata whether the authorizer must check a request. */
+  /** Shadow rules. They record in metadata whether the authorizer must check a request. */
   readonly rules: RbacRules;
   readonly metadataPrefix: string;
   enabledBy(filter: string): Init<typeof MetadataMatcherSchema>;

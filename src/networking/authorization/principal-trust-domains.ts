@@ -1,9 +1,9 @@
-/** In policies, this name stands for the mesh's own trust domain. */
+/** In policies, this name means the trust domain of the mesh. */
 const localTrustDomain = 'cluster.local';
 
 /**
- * Expands `td1/ns/shop/sa/web` to all trust domains of the mesh if `td1` is one of them. A domain with a leading `*` (`*-td/ns/…`) stays, and the
- * mesh's domains are added if one of them matches. Foreign domains and the domain `*` are unchanged.
+ * Expands `td1/ns/shop/sa/web` to all trust domains of the mesh if `td1` is one of them. A domain with a leading `*` (`*-td/ns/…`) stays. If it
+ * matches a domain of the mesh, all domains of the mesh are added. Foreign domains and the domain `*` are unchanged.
  */
 export function principalsInAllTrustDomains(principal: string, domains: readonly string[]): readonly string[] {
   const slash = principal.indexOf('/');

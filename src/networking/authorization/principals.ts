@@ -35,7 +35,7 @@ export function allOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
 export const certifiedPrincipal: PrincipalBuilder = (value, { trustDomains }) =>
   anyOfPrincipals(
     principalsInAllTrustDomains(value, trustDomains).map((principal) =>
-      // A leading `*` also covers the scheme.
+      // A leading `*` also matches the scheme.
       authenticatedPrincipal(textMatcher(principal.startsWith('*') ? principal : `${scheme}${principal}`)),
     ),
   );

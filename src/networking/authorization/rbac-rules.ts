@@ -53,8 +53,8 @@ export interface RulesContext {
   readonly proxy: Pick<PoliciesContext, 'push'>;
   readonly traffic: RuleTraffic;
   /**
-   * On TCP, a rule with HTTP fields must never allow more than the policy does. If `true`, the fields are ignored, so that a DENY or AUDIT rule
-   * matches more. If `false`, an ALLOW rule with such fields matches nothing.
+   * On TCP, a rule with HTTP fields must never allow more than the policy. If `true`, a DENY or AUDIT rule ignores these fields and so matches more.
+   * If `false`, an ALLOW rule with such fields matches nothing.
    */
   readonly ignoresHttpFields: boolean;
   readonly prefix?: string;

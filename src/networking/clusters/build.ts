@@ -41,7 +41,7 @@ export function* buildingClusters(
 
 const servicesAtATime = 64;
 
-/** The clusters that may differ from a common list: those of some hosts, and those of the sidecar's own workload. */
+/** Builds the clusters that may differ from a common list: those of some hosts and of the sidecar's own workload. */
 export function buildSidecarClusters(
   shape: ProxyShape,
   push: PushContext,
@@ -50,7 +50,7 @@ export function buildSidecarClusters(
 ): EnvoyResource[] {
   const reach = proxyReachOf(shape, push);
   const servicesOfHosts = servicesByHost(reach.services);
-  // Sorted, because the iteration order of a set depends on its history.
+  // Sorted, because the iteration order of a set is its insertion order.
   const services = [...hosts].sort().flatMap((host) => servicesOfHosts(host));
   return withoutRepetitions([
     ...services.map((service) => clustersOfService(service, reach, shape, push, cache)),
@@ -78,7 +78,7 @@ function withoutRepetitions(lists: readonly (readonly EnvoyResource[])[]): Envoy
   return [...clusterByName.values()];
 }
 
-/** The service's clusters under an alias that has a destination rule or a BackendTLSPolicy. */
+/** The service's clusters with the name of the alias, if the alias has its own clusters. */
 function aliasClusters(
   alias: Service,
   reach: ProxyReach,

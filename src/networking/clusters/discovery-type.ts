@@ -46,8 +46,8 @@ function usesPassthrough({ loadBalancer }: EffectivePolicy, { type, interception
 }
 
 /**
- * Gateways have no original destination. Sidecars load-balance headless services, whose pods are known, if traffic is not redirected or the feature
- * is enabled.
+ * Gateways always choose an endpoint, because they have no original destination. Sidecars choose a pod of a headless service if traffic is not
+ * redirected or the feature is enabled.
  */
 function choosesEndpoint(service: Service, shape: ClusterShape, { endpointsForHeadless }: Features): boolean {
   if (shape.type === 'router') return true;

@@ -8,8 +8,8 @@ import { pack } from '../messages/any.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 
 /**
- * Envoy's c-ares resolver, which changes its source port after this number of queries. Some firewalls and kernels drop responses to a port that is
- * used indefinitely (Envoy's documentation, CaresDnsResolverConfig `udp_max_queries`).
+ * Envoy's c-ares resolver. It changes its source port after this number of queries, because some firewalls and kernels drop responses to a port that
+ * is used indefinitely (Envoy's documentation, CaresDnsResolverConfig `udp_max_queries`).
  */
 export const dnsResolver = create(TypedExtensionConfigSchema, {
   name: 'envoy.network.dns_resolver.cares',
@@ -20,7 +20,7 @@ export const dnsResolver = create(TypedExtensionConfigSchema, {
 const dnsJitterField = 58;
 
 /**
- * The random delay prevents the proxies of a mesh from querying simultaneously. 0 disables it.
+ * A random delay prevents the proxies of a mesh from querying simultaneously. 0 disables the delay.
  *
  * @param cluster a cluster that resolves names; modified in place
  */

@@ -24,9 +24,7 @@ import { httpProtocolOptionsKey, upstreamHttpOptions } from './upstream-http.ts'
 
 type ClusterInit = Init<typeof ClusterSchema>;
 
-/**
- * Source addresses that the redirection rules exempt, so that connections reach the application instead of the proxy.
- */
+/** Source addresses that the redirection rules exempt. Connections from them reach the application instead of the proxy. */
 export function inboundSource(family: ProxyIpFamily): Init<typeof BindConfigSchema> {
   const sourceOf = (address: string) => ({ address, portSpecifier: { case: 'portValue' as const, value: 0 } });
   return {

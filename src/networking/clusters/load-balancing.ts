@@ -18,7 +18,7 @@ type LbFields = Pick<ClusterInit, 'lbPolicy' | 'lbConfig'>;
 const defaultMinimumRingSize = 1024;
 const defaultMinimumWarmupPercent = 10;
 
-/** Must not be used for original-destination clusters, which cannot choose between endpoints. */
+/** Not for original-destination clusters, which cannot choose between endpoints. */
 export function loadBalancing(settings: LoadBalancerSettings | undefined): LbFields {
   if (settings?.consistentHash) return consistentHash(settings.consistentHash);
   const slowStartConfig = settings?.warmup && slowStart(settings.warmup);

@@ -38,7 +38,7 @@ export interface OutboundTarget {
   /** Empty for the cluster with all endpoints. */
   readonly subset: string;
   readonly rule: MergedDestinationRule | undefined;
-  /** An alias of the service with its own DestinationRule; the cluster has the alias's name. */
+  /** Set if an alias of the service has its own clusters. The cluster then has the name of the alias. */
   readonly alias?: Service | undefined;
 }
 
@@ -55,7 +55,7 @@ export function backendTlsFor(
   return (alias && backendTls.settingsFor(alias, aliasPortName)) ?? backendTls.settingsFor(service, port.name);
 }
 
-/** This function is pure, so its result can be cached. */
+/** Pure, so that its result can be cached. */
 export function outboundClusters(
   service: Service,
   rule: MergedDestinationRule | undefined,
@@ -72,7 +72,7 @@ export function outboundClusters(
     .map((cluster) => namedResource(ClusterSchema, cluster, dependsOn));
 }
 
-/** Returns `undefined` for an alias, and for a DNS service without a name. */
+/** Returns `undefined` if the service is an alias, or has no endpoint that DNS can resolve. */
 export function outboundCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
   const { service, port, subset, rule, alias } = target;
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
@@ -127,7 +127,7 @@ export function hasSniCluster(
   return discoveryOf(service, effectivePolicy(rule?.config.spec, subset, port.number), shape, push) === 'EDS';
 }
 
-/** Each Redis command is routed to the server of its key. */
+/** A hash routes each Redis command to the server of its key. */
 function chosenEndpoint({ protocol }: Port, { loadBalancer }: EffectivePolicy, { features }: PushContext) {
   return loadBalancing(
     protocol === 'Redis' && features.redisFilter ? { consistentHash: { maglev: {} } } : loadBalancer,
@@ -220,7 +220,7 @@ function protocolFields(
   const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && automaticMode !== 'never');
   const target: UpstreamTlsTarget = {
     service,
-    // Gateways between networks do not know aliases.
+    // Gateways between networks have no clusters for aliases.
     sniName: sniName(port.number, alias ? '' : subset, service.hostname),
     identities: mutualTls ? identitiesOf(service, push) : [],
     http2: speaksHttp2(http),

@@ -7,8 +7,8 @@ import type { OutlierDetection as OutlierRule } from '../../model/kinds/destinat
 import { optionalDuration } from '../messages/protobuf-duration.ts';
 
 /**
- * A threshold of 0 disables its check. A percentage of 0 means "unset". Success rate ejection is always off, because
- * DestinationRules cannot configure it.
+ * A threshold of 0 disables a check, but a percentage of 0 means "unset". Success rate ejection is always off, because DestinationRules cannot
+ * configure it.
  */
 export function outlierDetection(rule: OutlierRule): OutlierDetection {
   return create(OutlierDetectionSchema, {

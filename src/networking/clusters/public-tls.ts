@@ -21,7 +21,7 @@ export interface PublicTlsTarget {
   readonly hasAgent: boolean;
   readonly checksRevocationLists: boolean;
   /**
-   * Whether the proxy may request Secrets from the control plane, as gateways and sidecars that the rule selects may. A rule without a selector would
+   * Whether the proxy may request Secrets from the control plane: gateways may, and sidecars that the rule selects. A rule without a selector would
    * give the key to every sidecar of its namespace.
    */
   readonly mayRequestSecrets: boolean;

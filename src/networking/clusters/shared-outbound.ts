@@ -25,7 +25,7 @@ export function sharedOutboundClusters(
   const mutualTlsText = automaticMutualTlsText(service, push);
   const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service, push)} ${mutualTlsText} ${alias?.hostname ?? ''}`;
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
-  // Even a cluster without endpoints (EDS) contains the endpoints' identities, because mutual TLS verifies them.
+  // An EDS cluster contains no endpoints, but their identities, which mutual TLS verifies.
   const endpointInputs = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
   const backendTls = service.ports.map((port) => backendTlsFor(service, port, shape, push, alias));
   const inputs = [service, alias, rule, push.mesh, endpointInputs, ...backendTls];

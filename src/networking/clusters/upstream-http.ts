@@ -28,8 +28,8 @@ export interface UpstreamHttp {
 }
 
 /**
- * Whether the upstream protocol is HTTP/2 for all clients. A DestinationRule can require it on any port that may carry HTTP, also with TLS
- * origination; the mesh setting applies only to declared HTTP ports.
+ * Whether the upstream protocol is HTTP/2 for all clients. A DestinationRule can require HTTP/2 on any port that may carry HTTP, also with TLS
+ * origination. The mesh setting applies only to declared HTTP ports.
  */
 export function speaksHttp2({ protocol, settings, meshUpgradePolicy }: UpstreamHttp): boolean {
   if (isHttp2(protocol)) return true;

@@ -99,8 +99,8 @@ function workloadSocket(
 }
 
 /**
- * The TLS socket trusts no certificate. A proxy without a certificate then fails connections that require mutual TLS, instead of using plaintext or
- * waiting indefinitely.
+ * This TLS socket trusts no certificate. A proxy without a certificate uses it for destinations that require mutual TLS. Connections then fail
+ * instead of using plaintext or waiting indefinitely.
  */
 function rejectingSocket(sni: string): TypedExtension {
   const noCertificate = '0'.repeat(64);

@@ -16,7 +16,7 @@ import type { EndpointSelection } from './selection.ts';
 
 export interface AssignmentInputs {
   readonly service: Service;
-  /** The ExternalName service that gives the cluster its name. */
+  /** An ExternalName service whose name the cluster has. */
   readonly alias?: Service;
   readonly rule: MergedDestinationRule | undefined;
   readonly port: Port;
@@ -100,7 +100,7 @@ export function networkViewFor(
   };
 }
 
-/** If several objects of a namespace define the host, returns the one with the port. */
+/** Returns the service that has the port, if several objects of a namespace define the host. */
 function withPort(service: Service, number: number, { services }: ProxyReach): Service {
   const hasPort = ({ ports }: Service): boolean => ports.some((port) => port.number === number);
   if (hasPort(service)) return service;

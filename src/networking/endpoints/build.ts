@@ -38,7 +38,7 @@ function endpointsOfCluster(
   const inputs = assignmentInputs(clusterName, push, reach);
   if ('missingText' in inputs) return emptyAssignment(clusterName, inputs.dependsOn);
   const { service, alias, rule, endpoints, policy, dependsOn } = inputs;
-  // Until the cluster of the alias's new target is warm, Envoy uses the previous target's endpoints, so nothing is cached in the transition.
+  // Nothing is cached while an alias changes its target: until the cluster with the new target is warm, Envoy uses endpoints of the previous target.
   const usableMemory =
     alias && resolveAlias(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : cache;
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
@@ -78,7 +78,7 @@ export function hostOfAssignment(name: string): string {
   return nameParts?.target ?? nameParts?.host ?? '';
 }
 
-/** An alias may have its own DestinationRule, so its names are also affected. */
+/** An alias may have its own DestinationRule, which affects the names that contain the alias. */
 export function namesByAliases(hosts: ReadonlySet<string>, names: readonly string[]): readonly string[] {
   if (hosts.size === 0) return [];
   return aliasNamesIn(names).filter((name) => hosts.has(parseAssignmentName(name)!.host));

@@ -7,7 +7,7 @@ import { lacksGateway, reachOmission } from './network-endpoints.ts';
 import { addressList, type OmissionReason, omissionText } from './omission.ts';
 import { selectionOmission } from './selection.ts';
 
-/** Returns one sentence for each reason why the cluster lacks an endpoint of the service, or an endpoint's network has no gateway. */
+/** Returns one sentence for each reason why the cluster lacks an endpoint of the service, or why the network of an endpoint has no gateway. */
 export function explainEndpoints(clusterName: string, shape: ProxyShape, push: PushContext): readonly string[] {
   const inputs = assignmentInputs(clusterName, push, proxyReachOf(shape, push));
   if ('missingText' in inputs) return [inputs.missingText];

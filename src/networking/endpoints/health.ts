@@ -24,7 +24,7 @@ export function healthSelection(
   };
 }
 
-/** With `trafficDistribution`, the proxy must know how many of the near endpoints are unhealthy. */
+/** With `trafficDistribution`, Envoy must know the share of unhealthy endpoints among the near ones. */
 function sendsUnhealthy(
   { attributes }: Pick<Service, 'attributes'>,
   outlierDetection: OutlierDetection | undefined,

@@ -1,7 +1,7 @@
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import { isHostName } from './selection.ts';
 
-/** Returns the endpoints with a host name, which the cluster omits unless Envoy resolves names. */
+/** Returns endpoints with a host name. A cluster contains them only if Envoy resolves names. */
 export function hostNameEndpoints(
   { resolution }: Pick<Service, 'resolution'>,
   endpoints: readonly Endpoint[],

@@ -17,7 +17,7 @@ export interface LocalityOrder {
   readonly proxyLocality: string;
   readonly proxyLabels: Readonly<Record<string, string>>;
   readonly proxyNetwork: string;
-  /** Empty if the node has no effect. */
+  /** Kubernetes node of the proxy. Empty if it has no effect. */
   readonly proxyNode: string;
   readonly setting?: LocalityOrdering | undefined;
   /** Failover requires outlier detection: Envoy uses the next priority only if hosts are unhealthy. */

@@ -193,7 +193,7 @@ function nonHttpOutcome({ tls, question }: Subject): RequestOutcome {
 
 const maxNamedHosts = 5;
 
-/** Lists known hosts, because the question's host may be misspelled. */
+/** Lists known hosts, because the host in the question may be misspelled. */
 function missingHostText(authority: string, { name, virtualHosts }: RouteConfiguration): string {
   const firstDomains = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
   const omittedText = firstDomains.length > maxNamedHosts ? ` and ${firstDomains.length - maxNamedHosts} more` : '';

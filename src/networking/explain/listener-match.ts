@@ -17,7 +17,10 @@ interface ConnectionTarget {
   readonly port: number;
 }
 
-/** A redirected connection first reaches the listener with `use_original_dst` or an original-destination filter, which passes it on. */
+/**
+ * A redirected connection first reaches the listener with `use_original_dst` or an original-destination filter. With `use_original_dst`, this
+ * listener passes the connection on.
+ */
 export function listenerOf(listeners: readonly Listener[], question: Question): FoundListener | undefined {
   const { destination, direction } = question;
   const expectedDirection = direction === 'inbound' ? TrafficDirection.INBOUND : TrafficDirection.OUTBOUND;

@@ -43,7 +43,7 @@ export type RequestOutcome =
   | { readonly kind: 'closed'; readonly why: string; readonly flag?: string }
   /** The outcome depends on a filter that calls another program or runs code. */
   | { readonly kind: 'not decided'; readonly filter: string; readonly why: string }
-  /** Random, because of weighted clusters or faults of less than 100 %. */
+  /** The outcome is random, because of weighted clusters or faults of less than 100 %. */
   | { readonly kind: 'divided'; readonly shares: readonly OutcomeShare[] }
   /** A filter of another protocol handles the request or connection. */
   | { readonly kind: 'other'; readonly why: string };

@@ -40,7 +40,6 @@ function rankOf(domain: string, host: string): number | undefined {
 
 export interface RoutedRequest extends HttpQuestion {
   readonly authority: string;
-  /** `https` if the proxy terminated TLS. */
   readonly scheme: 'http' | 'https';
   readonly metadata?: Readonly<Record<string, unknown>>;
 }

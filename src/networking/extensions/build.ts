@@ -39,7 +39,7 @@ export function buildWasmPlugins(
     const plugin = pluginByName.get(name);
     if (plugin === undefined) return [];
     const { code, cluster, isFetchedByAgent, dependsOn } = sourceOf(plugin, shape, push);
-    // New listeners contain this plugin, because Envoy fetches its code. Without a resource, an older listener keeps its configuration.
+    // New listeners contain this plugin, because Envoy fetches its code. Without an ECDS resource, an older listener keeps its configuration.
     if (cluster !== undefined) return [];
     const fetches = shape.metadata.WASM_FETCH ?? '';
     const pull = isFetchedByAgent ? pullOf(plugin, shape, push) : undefined;
@@ -60,7 +60,7 @@ export function fetchedPlugin(plugin: Config<WasmPlugin>, shape: ProxyShape, pus
   return cluster === undefined ? undefined : configurationOf(plugin, code);
 }
 
-/** The clusters from which Envoy fetches code, as a cache key, because listeners contain such plugins. */
+/** Clusters from which Envoy fetches code. Listeners contain these plugins, so this text is part of their cache keys. */
 export function fetchedPluginsText(shape: ProxyShape, push: PushContext): string {
   const { wasmPlugins } = push.policiesFor(shape);
   return wasmPlugins.map((plugin) => sourceOf(plugin, shape, push).cluster ?? '').join();
@@ -76,7 +76,7 @@ function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushConte
 
 const sourcesOf = memoizeByPair((_: ProxyShape, __: PushContext) => new Map<Config<WasmPlugin>, WasmSource>());
 
-/** Source for an Envoy that exits on Wasm code or rejects it: same effect as code that cannot be fetched. */
+/** Source for an Envoy that cannot run Wasm code. It has the same effect as code that cannot be fetched. */
 const emptySource: WasmSource = { code: undefined, dependsOn: [] };
 
 function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code'], agentPull?: PullVariables): Any {

@@ -1,5 +1,5 @@
 /**
- * Connections reach one server by their SNI. On a connection to a wider wildcard, a request for another host would evade the requirements of that
+ * The SNI of a connection selects its server. On a connection for a wider wildcard, a request for another host would evade the requirements of that
  * host's server.
  */
 import { coveringKeys } from '../../model/fields/hostname.ts';
@@ -66,8 +66,9 @@ export function ownerAt(
 }
 
 /**
- * Returns the oldest server, or if servers of its namespace have other requirements, the strictest with the requirements of all: an older server
- * without client certificates must not expose a host that a newer one protects. A server of another namespace never takes over a host.
+ * Returns the oldest server. If other servers of its namespace have different requirements, returns the strictest of them, with the requirements of
+ * all: an older server without client certificates must not expose a host that a newer one protects. A server of another namespace never takes over a
+ * host.
  */
 function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequirements): HostOwner {
   const hostRelations = { misdirected: new Map(), exceptions: new Map() };
@@ -130,7 +131,7 @@ export function weakerFields(
   if ((otherOwner.closedReason ?? otherOwner.serverOnPort.closedReason) !== undefined)
     return ['open connections instead of closed ones'];
   const otherMode = tlsOf(otherOwner.serverOnPort).mode;
-  // Connections to such a server have SNIs of the form `outbound_…`.
+  // Connections to a server with AUTO_PASSTHROUGH have SNIs of the form `outbound_…`.
   if (otherMode === 'AUTO_PASSTHROUGH') return [];
   if (!hasRequirements(otherOwner.serverOnPort)) return [`mode ${tls.mode} instead of ${otherMode}`];
   return requirements.weakerFields(tls, otherOwner.tls ?? tlsOf(otherOwner.serverOnPort));

@@ -15,9 +15,9 @@ export interface HostShare {
 export interface ServedHosts {
   /** Empty for a TLS server if other servers serve all its hosts. HTTP and TCP servers keep all hosts. */
   readonly shares: readonly HostShare[];
-  /** Message about hosts that other servers serve, those of less strict servers first. */
+  /** Message about hosts that other servers serve. Hosts with less strict servers come first. */
   readonly lostHostsText: string | undefined;
-  /** Message about hosts whose settings differ from those of another server, or are weaker than it requires. */
+  /** Message about hosts whose settings are not those of this server, or are weaker than another server requires. */
   readonly overlapText: string | undefined;
 }
 

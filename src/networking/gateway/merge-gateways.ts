@@ -35,7 +35,7 @@ export interface GatewayServer extends ServerOnPort {
   /** Set for HTTP, and for HTTPS with TLS termination. */
   readonly routeName?: string;
   /**
-   * Hosts under the server's wildcards whose own servers have stricter requirements. Requests for them get 421, because their connection was
+   * Hosts under the server's wildcards that have their own, stricter servers. Requests for these hosts get 421, because the connection was
    * established for another SNI.
    */
   readonly misdirected?: ReadonlyMap<string, ServerOnPort>;
@@ -55,7 +55,7 @@ export interface MergedGateways {
   readonly hasAutoPassthrough: boolean;
   /** Messages about servers that serve only some or none of their hosts, with the reason. */
   readonly rejectionMessages: readonly string[];
-  /** Messages about servers whose hosts overlap with those of stricter servers, with the effective settings. */
+  /** Messages about servers whose hosts overlap with hosts of stricter servers. They contain the effective settings. */
   readonly overlapMessages: readonly string[];
 }
 
@@ -163,7 +163,7 @@ interface PortBuilder extends GatewayPort {
 }
 
 /**
- * The first server of a port determines which others can share it.
+ * The first server on a port determines which other servers can share the port.
  *
  * @returns why the server cannot be added
  */
@@ -215,8 +215,8 @@ function routeNameOf(
 const keepPortLabel = 'experimental.istio.io/disable-gateway-port-translation';
 
 /**
- * Translates a server's port, a port of the gateway's service, to ports of the pod. A port that no service maps keeps its number. A Gateway that
- * names its services has only ports that these map.
+ * Translates a server's port, which is a port of the gateway's Service, to ports of the pod. A port that no Service maps keeps its number. If a
+ * Gateway names its Services, only ports that they map are used.
  */
 function proxyPorts(
   server: Server,

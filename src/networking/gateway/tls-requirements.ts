@@ -60,7 +60,7 @@ export class TlsRequirements {
     return certificateDemand[mode];
   }
 
-  /** Fields in which `one` accepts connections that `other` rejects, such as `mode SIMPLE instead of MUTUAL`. */
+  /** Fields in which the first settings accept connections that the others reject, such as `mode SIMPLE instead of MUTUAL`. */
   weakerFields(firstSettings: ServerTlsSettings, otherSettings: ServerTlsSettings): readonly string[] {
     const [a, b] = [this.#requirementsFor(firstSettings), this.#requirementsFor(otherSettings)];
     const fields: string[] = [];
@@ -85,8 +85,8 @@ export class TlsRequirements {
   }
 
   /**
-   * The result accepts only connections which both servers accept. Fields that cannot be combined (CA, revocation list) are those of `one`, and
-   * {@link weakerFields} reports them.
+   * The result accepts only connections that both settings accept. Fields that cannot be combined (CA, revocation list) are those of the first
+   * settings; {@link weakerFields} reports them.
    *
    * @returns settings, or why they cannot be combined
    */

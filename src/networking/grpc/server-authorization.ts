@@ -73,7 +73,7 @@ function withoutUnchecked(rules: RbacRules, uncheckedConditions: Set<string>): R
 /** Whether gRPC servers hide the header from RBAC. */
 const isHiddenHeader = (name: string | undefined): boolean => name === ':scheme' || (name ?? '').startsWith('grpc-');
 
-/** @param fallback whether conditions that gRPC cannot check match */
+/** @param fallback result for conditions that gRPC cannot check */
 function checkablePermission(
   permission: RbacPermission,
   fallback: boolean,

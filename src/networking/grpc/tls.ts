@@ -10,7 +10,7 @@ import {
 import { type TypedExtension, typedExtension } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
 
-/** gRPC accepts no other name. */
+/** gRPC accepts only this name. */
 const tlsSocketName = 'envoy.transport_sockets.tls';
 
 const instanceName = 'default';

@@ -7,9 +7,9 @@ export interface Memory {
   /**
    * Returns the cached value if its inputs are unchanged, otherwise builds it.
    *
-   * @param key distinguishes simultaneous values, by resource name and shape properties
+   * @param key distinguishes values that are cached at the same time, by resource name and shape properties
    * @param inputs all other inputs, compared by identity, so that an outdated value is never returned
-   * @param build receives the key's previous value with other inputs; it may reuse only parts whose inputs are unchanged
+   * @param build receives the previous value of the key, and may reuse only parts whose inputs are unchanged
    */
   getOrBuild<T extends { readonly dependsOn: readonly ConfigKey[] }>(
     type: CachedType,

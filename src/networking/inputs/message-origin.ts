@@ -1,6 +1,6 @@
 /**
- * Origins of filter chains, virtual hosts, routes and clusters: the objects and fields that caused them. Decoded messages have none, so `explain`
- * generates without a cache.
+ * Origins of filter chains, virtual hosts, routes and clusters: the objects and fields that caused them. Messages that are decoded from cached bytes
+ * have no origins, so `explain` generates without a cache.
  */
 import type { Message } from '@bufbuild/protobuf';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';

@@ -53,7 +53,7 @@ export function virtualServicesOfHost(
   return [...new Set(ruleIndexes)].sort((a, b) => a - b).map((ruleIndex) => virtualServices[ruleIndex]!);
 }
 
-/** VirtualServices whose hosts overlap with this host, in order. For a wildcard, includes those with hosts that it covers. */
+/** VirtualServices whose hosts overlap with this host, in order. If this host is a wildcard, VirtualServices for hosts under it are included. */
 export function virtualServicesSharingNames(
   virtualServices: readonly ResolvedVirtualService[],
   host: string,

@@ -1,8 +1,6 @@
 /**
  * Encodes messages from the last byte to the first, so that a field's length is known when it is written. The result equals that of protobuf-es with
- * sorted map keys, which is several times slower for types with sixty fields.
- *
- * protobuf-es still encodes rare values and reports their errors.
+ * sorted map keys. protobuf-es is several times slower for types with sixty fields, but still encodes rare values and reports their errors.
  */
 import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
@@ -39,7 +37,7 @@ interface Field {
   readonly shape: 'one' | 'list' | 'packed' | 'map';
   readonly kind: number;
   readonly tag: number;
-  /** The value that is omitted; `undefined` if every present value is encoded. */
+  /** Value that is not encoded; `undefined` if every present value is encoded. */
   readonly zeroValue: unknown;
   /** Whether only own properties of the message count as set. */
   readonly hasPresence: boolean;

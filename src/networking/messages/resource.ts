@@ -4,7 +4,7 @@ import type { Part } from './part.ts';
 import type { PartBlock } from './part-block.ts';
 import { encodeDeterministically } from './wire-form.ts';
 
-/** A message that its encoding replaces on first use, so that messages for thousands of clients are not retained in both forms. */
+/** A message, until its encoding replaces it on first use. Messages for thousands of clients are thus not retained in both forms. */
 export class Encodable implements Part {
   readonly schema: DescMessage;
   #message: Message | undefined;

@@ -48,7 +48,7 @@ function tableOf(services: readonly Service[], shape: ProxyShape, push: PushCont
   return new EnvoyResource(tableName, NameTableSchema, message, services.map(serviceKey));
 }
 
-/** Services of egress listeners. Excludes the scope's other services, to which only VirtualServices refer. */
+/** Services of egress listeners. Excludes services that are in the scope only because VirtualServices refer to them. */
 function servicesOf(shape: ProxyShape, push: PushContext): readonly Service[] {
   const { egressListeners } = push.sidecarScopeFor(shape);
   return [...new Set(egressListeners.flatMap(({ services }) => services))];

@@ -52,8 +52,8 @@ export function* precomputeClusters(
 }
 
 /**
- * The patched results of {@link unpatchedSidecarClusters}. `undefined` if an added cluster may conflict with one of
- * them, which only the full list shows.
+ * Patches the results of {@link unpatchedSidecarClusters}. Returns `undefined` if a cluster that a patch adds may have the name of another cluster,
+ * which only the full list shows.
  */
 export function differingClusters(
   shape: ProxyShape,

@@ -68,7 +68,7 @@ function routePatchesFor(patches: PatchSet, listenerContext: ListenerContext): K
   return patchesByContext.get(listenerContext);
 }
 
-/** Only gateway configurations have decoded virtual hosts, so other lookups do not use the host. */
+/** Virtual hosts are decoded only in gateway configurations, so other look-ups do not use the host. */
 function keyOf({ patch }: ActivePatch, listenerContext: ListenerContext): string | undefined {
   const { name, portName, gateway, vhost } = patch.match.routeConfiguration ?? {};
   const isNewHost = patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
@@ -174,7 +174,7 @@ interface PatchedBlock {
     VirtualHostPart,
     { readonly active: readonly ActivePatch[]; readonly after: HostPart | undefined }
   >;
-  /** Whether name and domains are unchanged, so that they cannot conflict with other hosts. */
+  /** Whether name and domains are unchanged. They then cannot conflict with other hosts. */
   readonly hasSameNames: boolean;
 }
 

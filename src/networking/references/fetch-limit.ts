@@ -17,7 +17,7 @@ interface FetchLimit {
 
 /**
  * @param bytes an encoded Cluster
- * @returns `undefined` if the limits of the cluster are low enough
+ * @returns `undefined` if the cluster already has limits that are low enough
  */
 export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: FetchLimit): Uint8Array | undefined {
   const cluster = fromBinary(ClusterSchema, bytes);

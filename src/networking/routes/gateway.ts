@@ -50,7 +50,10 @@ export function* buildingGatewayRoutes(
 }
 
 interface HostPlan {
-  /** For each VirtualService of the host, its servers by {@link serverText}. Servers with equal texts have equal routes, so one of them is enough. */
+  /**
+   * For each VirtualService of the host, its servers by {@link serverText}. Servers with equal texts have equal routes, so the map contains only one
+   * of them.
+   */
   readonly virtualServices: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
   readonly servers: Set<GatewayServer>;
   httpsRedirect: boolean;
@@ -142,7 +145,7 @@ function* planHosts(
     const virtualServices = push.virtualServicesFor(name, shape.configNamespace);
     const { number } = server.server.port;
     const port = matchedPorts(virtualServices).has(number) ? number : '';
-    // If an older server of the Gateway has the host, this server adds only matches of its port, or a redirect.
+    // If an older server of the Gateway has the host, this server adds only routes that match its port, or a redirect.
     const hosts = server.hosts.filter((host) => isFirstOccurrence(`${name} ${redirect} ${port} ${host}`));
     for (const servedRule of servedVirtualServices(server, virtualServices, hosts)) {
       const text = serverText(servedRule.virtualService, server);

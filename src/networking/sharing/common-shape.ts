@@ -1,4 +1,4 @@
-/** Resources that namespaces (or workloads of a namespace) have in common are built once for such a shape. */
+/** A common shape stands for all namespaces, or for all workloads of a namespace. Their common resources are built once, for this shape. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -15,8 +15,8 @@ const commonShapesByLabels = memoizeByObject((shape: ProxyShape) => buildCommonS
 const commonShapesForAnyLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, {}));
 
 /**
- * Returns shapes from whose lists a shape's list can be derived: one for a namespace without visibility exceptions, and one for the shape's own
- * namespace, both without services. Other properties that affect clusters and endpoints are those of the shape.
+ * Returns the shapes from whose lists the list of a shape can be derived: one for a namespace without visibility exceptions, and one for the shape's
+ * own namespace. Both have no services. Their other properties that affect clusters and endpoints are those of the shape.
  */
 export function commonShapes(shape: ProxyShape, push: PushContext): readonly ProxyShape[] {
   const scope = scopes.get(shape);

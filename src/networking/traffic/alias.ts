@@ -68,7 +68,8 @@ export function aliasesOf(
 }
 
 /**
- * Returns the VirtualService for requests to a name: that of the name, else of a later service of the chain, else of a wildcard that covers the name.
+ * Returns the VirtualService for requests to a name. VirtualServices for the name come first, then those for later services of the chain, then those
+ * for wildcards that cover the name.
  */
 export function virtualServiceOfAlias(
   chain: readonly Service[],

@@ -47,8 +47,8 @@ function refusesMutualTls({ tlsMode, namespace, labels, port }: Endpoint, push: 
 }
 
 /**
- * The service must belong to the mesh, and its namespace must not disable mutual TLS. PeerAuthentications with a selector affect single endpoints
- * instead.
+ * For a service outside the mesh, or in a namespace that disables mutual TLS, the result is `never`. PeerAuthentications with a selector affect
+ * single endpoints instead.
  *
  * @param originalDestination whether all connections of the cluster use the same TLS settings, so that every endpoint must accept mutual TLS
  */

@@ -94,7 +94,7 @@ function compareAgeAndName(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(textOf(a), textOf(b));
 }
 
-/** Orders names like the API, although it uses a slash: namespaces contain neither character. */
+/** Compared with the characters of namespaces, a dot has the same rank as the API's slash. */
 function textOf({ namespace, name }: Config): string {
   return `${namespace}.${name}`;
 }

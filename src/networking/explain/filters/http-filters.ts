@@ -103,7 +103,7 @@ function evaluateHttpFilter(filter: HttpFilter, state: RequestState): FilterResu
   if (configOf(filter, DynamicForwardProxySchema)) return evaluateDynamicForwardProxy(state);
   const lua = configOf(filter, LuaSchema);
   if (lua) return evaluateLua(lua, perRoute(LuaPerRouteSchema));
-  // No rule matches the header of this filter.
+  // This filter cannot change the outcome, because no rule matches its header.
   if (name === peerClaimFilter) return undefined;
   const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
   if (type !== undefined && passThroughFilters.has(type)) return undefined;

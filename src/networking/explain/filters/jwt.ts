@@ -130,7 +130,7 @@ class Verifier {
     return { verifiedTokens: verifiedTokens };
   }
 
-  /** `allow_missing` and `allow_missing_or_failed` are tried last, with only the locations of their own providers. */
+  /** Tries `allow_missing` and `allow_missing_or_failed` last. They use only the locations of their own providers. */
   #verifyAny(requirements: readonly JwtRequirement[]): Verification {
     const tokenRequirements = requirements.filter(({ requiresType }) => !isBypassRequirement(requiresType.case));
     const bypassRequirements = requirements.filter(({ requiresType }) => isBypassRequirement(requiresType.case));

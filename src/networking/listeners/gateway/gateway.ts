@@ -174,8 +174,8 @@ function routeChain(route: L4Route, server: GatewayServer, { connection, reach }
 }
 
 /**
- * Returns a chain for each service port and subset with a cluster, matched by its SNI name. TLS is passed through, so only the backend can identify
- * clients; the gateway's own policies would reject all clients or none, and are not applied.
+ * Returns a filter chain for each service port and subset with a cluster, matched by its SNI name. The gateway does not terminate TLS, so only the
+ * backend can identify clients. The gateway's own policies would reject all clients or none, and are not applied.
  */
 function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
   const { shape, push, policies } = connection;
@@ -212,7 +212,7 @@ function servicesWithin(hosts: readonly string[], services: readonly Service[]):
   return [...indexByService].sort(([, a], [, b]) => a - b).map(([service]) => service);
 }
 
-/** An SNI name ends with the service name, and Envoy supports wildcards only at the start of server names. */
+/** Excludes wildcard hosts: Envoy supports wildcards only at the start of server names, but an SNI name ends with the host. */
 function isMeshExternalHost({ meshExternal, hostname }: Service): boolean {
   return !meshExternal && !hostname.startsWith('*');
 }

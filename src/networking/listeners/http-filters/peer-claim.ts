@@ -1,6 +1,6 @@
 /**
- * Exchanges workload identities between proxies in a header, for metric labels. The server's proxy stores it for the access log and removes it before
- * other filters. The agent decides whether to trust it (src/agent/access-logs).
+ * Exchanges workload identities between proxies in a header, for metric labels. The server's proxy stores the header for the access log and removes
+ * it before other filters. The agent decides whether to trust the identity (src/agent/access-logs).
  */
 import { HeaderValueOption_HeaderAppendAction as Append } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { HeaderMutationSchema } from '../../../gen/envoy/extensions/filters/http/header_mutation/v3/header_mutation_pb.ts';
@@ -58,9 +58,9 @@ export const peerClaim: HttpFilterContributor = (context) => {
   const { STANDARD_METRICS: metricsMode } = context.shape.metadata;
   if (metricsMode === undefined) return [];
   const reportsMetrics = telemetryOf(context, sideOf(context.direction)).standardMetrics !== undefined;
-  // Without an agent, the header is neither sent nor read, but it must not reach the application.
+  // Without an agent, the header has no use, but it must not reach the application.
   if (metricsMode === 'stats') return context.direction === 'inbound' && reportsMetrics ? [removeFilter] : [];
-  // A server always removes the header, because clients do not know whether it is used.
+  // A server always removes the header, because clients send it regardless of the server's settings.
   if (context.direction === 'inbound') return [storeFilter, removeFilter];
   return reportsMetrics ? [claimFilter] : [];
 };

@@ -24,7 +24,7 @@ export interface InboundPort {
   readonly detectsHttp: boolean;
 }
 
-/** @param portPlace.redirected whether the chains are part of the virtual listener, which has chains for several ports */
+/** @param options.redirected whether the chains are part of the virtual listener, which has chains for several ports */
 export function inboundPort(
   target: InboundTarget,
   proxy: ProxyContext,
@@ -52,7 +52,7 @@ export function inboundPort(
   return { port: target.port, chains, ...detectionOf(rows) };
 }
 
-/** TLS settings of the Sidecar object replace the table. */
+/** TLS settings of the Sidecar object have priority over the table. */
 function rowsOf({ tls, mode, protocol }: InboundTarget, http10: boolean): readonly InboundRow[] {
   const traffic = trafficOf(protocol);
   if (tls === undefined) return inboundRows(mode, traffic, http10);
@@ -113,7 +113,7 @@ function bytesOf(target: InboundTarget, context: ConnectionContext): Filter[] {
   });
 }
 
-/** Computes once: the chains of a port differ only in their matches, so they share the filters. */
+/** Computes the value once: the chains of a port have different matches, but share the filters. */
 export function memoizeLazily<T>(compute: () => T): () => T {
   let cachedResult: T | undefined;
   return () => {

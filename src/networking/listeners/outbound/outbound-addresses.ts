@@ -17,7 +17,7 @@ export interface Addressing {
   readonly shape: ProxyShape;
   readonly push: PushContext;
   readonly egress: Pick<EgressListenerScope, 'bind'>;
-  /** Whether the proxy must bind the addresses that applications connect to, without redirection. */
+  /** If true, connections are not redirected, so the proxy must bind the addresses that applications connect to. */
   readonly isBound: boolean;
 }
 
@@ -30,8 +30,8 @@ export function addressesOf(
   if (egress.bind !== undefined) return [serviceAddressAt(egress.bind)];
   const serviceAddresses = virtualAddresses(service, shape, push.features);
   if (isBound) {
-    // Virtual addresses do not belong to an interface. Only loopback addresses can still be bound, but not in the IPv4-mapped IPv6 form, because
-    // Envoy's sockets have one family.
+    // Virtual addresses belong to no interface, so only loopback addresses can be bound. IPv4-mapped IPv6 addresses cannot, because Envoy's sockets
+    // have one family.
     const bindableAddresses = isHttp(protocol)
       ? []
       : serviceAddresses.filter((address) => isLoopback(address) && !isMapped(address));

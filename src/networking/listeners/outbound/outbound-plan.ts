@@ -16,7 +16,7 @@ export interface ListenerPlan {
   readonly bind: string;
   readonly port: number;
   readonly bindToPort: boolean;
-  /** Set for an egress listener with a port, into which services of the catch-all listener are not merged. */
+  /** Set for an egress listener with a port. Services of the catch-all listener are not merged into it. */
   readonly isExclusive: boolean;
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
   readonly tcp: TcpChainPlan[];
@@ -45,7 +45,7 @@ export class OutboundPlan {
     if (plan === undefined || [...plan.protocols].some((protocol) => serverFirst.has(protocol))) return;
     plan.http ??= { ...http };
     plan.http.grpcWeb ||= http.grpcWeb;
-    // A spread argument would fail, because the number of services may exceed the limit of arguments.
+    // A loop, because a spread argument fails for very many services.
     for (const key of dependsOn) plan.dependsOn.push(key);
     for (const origin of origins) plan.httpOrigins.push(origin);
   }

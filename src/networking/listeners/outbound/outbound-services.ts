@@ -33,9 +33,8 @@ interface OutboundInput {
   readonly scope: SidecarScope;
   readonly egress: EgressListenerScope;
   readonly family: ProxyIpFamily;
-  /** If true, the proxy must bind the addresses that applications connect to, because connections are not redirected. */
   readonly isBound: boolean;
-  /** Ports of the workload itself, which the application must be able to bind. */
+  /** Ports of the workload itself. The proxy must not bind them, because the application does. */
   readonly ownPorts: ReadonlySet<number>;
   readonly l4VirtualServices: readonly ResolvedVirtualService[];
 }
@@ -202,7 +201,7 @@ function tcpChains(
   const reach = proxyReachOf(shape, push);
   const context = { shape, reach, gateways: meshGateway, port: port.number };
   const tls = isTls(protocol);
-  // SNI distinguishes the names of a service, but addresses do not.
+  // SNI distinguishes the names of a service, but their addresses are the same.
   const matchingServices = (tls ? virtualServicesSharingNames : virtualServicesOfHost)(
     l4VirtualServices,
     service.hostname,

@@ -1,6 +1,6 @@
 /**
- * Indexes of a plan that find the virtual hosts which may differ for another client. Without them, each of hundreds of namespaces would check
- * thousands of hosts.
+ * Indexes of a plan. They find virtual hosts that may differ for another client, so that hundreds of namespaces need not check thousands of hosts
+ * each.
  */
 import { memoizeByObject, memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
@@ -70,7 +70,8 @@ export function groupIndexesToRecheck(
 }
 
 /**
- * For each of two search domains, the widest domain that does not contain the other. Hosts outside both have the same short names for both clients.
+ * For each of two search domains, its widest part that does not contain the other domain. Hosts outside both parts have the same short names for both
+ * clients.
  */
 function distinctDomains([hostname, otherHostname]: readonly [string, string]): readonly string[] {
   if (hostname === otherHostname) return [];

@@ -1,4 +1,4 @@
-/** A model is a plan from which other clients start, because most virtual hosts are the same for all. */
+/** A model is a plan that other clients use as a start, because most virtual hosts are the same for all clients. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { commonShapes } from '../../sharing/common-shape.ts';
@@ -16,7 +16,7 @@ export interface PlanModel {
 }
 
 export const modelsOfGroups = memoizeByObject((_: readonly ServiceGroup[]) => new Map<string, PlanModel>());
-/** The last model in a push context, for clients with their own list of services. */
+/** The last model of a push context. Clients with their own list of services use it. */
 export const latestModels = memoizeByObject((_: PushContext) => new Map<string, PlanModel>());
 export const maxModels = 16;
 

@@ -14,7 +14,7 @@ export interface RoutePlan {
   readonly blocks: readonly PartBlock<VirtualHostPart>[];
   readonly routeDependencies: () => readonly ConfigKey[];
   readonly hasCatchAll: boolean;
-  /** Empty, because cache key and inputs cover all dependencies. */
+  /** Empty, because the cache key and the inputs contain all dependencies. */
   readonly dependsOn: readonly ConfigKey[];
   readonly plannedHosts: PlannedHosts;
   readonly domainAssignment: DomainAssignment;

@@ -98,7 +98,7 @@ function cachedPlanOrBuild(
   return cache.getOrBuild('RDS', planKey(key), inputs, build);
 }
 
-/** Stores a plan as model for its groups, unless they already have a model with the same inputs. */
+/** Stores a plan as the latest model, and as the model of its groups unless they have one with the same inputs. */
 function storeModel(plan: RoutePlan, otherModel: PlanModel | undefined, context: PlanContext): RoutePlan {
   const { push, shape } = context;
   const key = modelKey(context);
@@ -118,7 +118,7 @@ function nextPlan(ownPlan: RoutePlan | undefined, context: PlanContext): RoutePl
   return storeModel(buildPlan(model?.plan ?? ownPlan, context, model), otherModel, context);
 }
 
-/** Returns `undefined` if the client's previous plan is a better start. */
+/** Returns `undefined` if the client's previous plan is more similar. */
 function closerModel(
   otherModel: PlanModel | undefined,
   ownPlan: RoutePlan | undefined,
@@ -127,7 +127,7 @@ function closerModel(
   return ownPlan === undefined || isCloserModel(otherModel, ownPlan, context) ? otherModel : undefined;
 }
 
-/** Whether the model, unlike the client's previous plan, has the current services, which avoids a full rebuild. */
+/** Whether only the model has the current services. A plan with other services would be rebuilt completely. */
 function isCloserModel(
   otherModel: PlanModel | undefined,
   ownPlan: RoutePlan,
@@ -199,7 +199,7 @@ function* buildHostsInSteps(
   const { egress } = selection;
   const { services } = scope;
   const destinationRuleRevision = push.destinationRuleRevision;
-  // Each of the following steps processes all services or VirtualServices, but only for the first client that has them.
+  // Each of the following steps processes all services or VirtualServices, but only for the first client with these lists.
   const groups = groupsOf(context);
   yield undefined;
   const virtualServicesOfClient = virtualServicesForClient(egress.virtualServices, shape);

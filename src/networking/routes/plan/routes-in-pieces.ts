@@ -7,7 +7,7 @@ import { PartBlock } from '../../messages/part-block.ts';
 import { Encodable, type EnvoyResource, type PartToEncode, ResourceOfParts } from '../../messages/resource.ts';
 import { virtualHostsField } from './planned-routes.ts';
 
-/** Maximum number of routes per piece, which take a few milliseconds. */
+/** Maximum number of routes per piece. Encoding a piece takes a few milliseconds. */
 const maxRoutesOfPiece = 256;
 const maxHostsOfBlock = 64;
 

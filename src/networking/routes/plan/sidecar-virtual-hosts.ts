@@ -27,7 +27,7 @@ export interface RouteSelection {
   readonly listenerPort: number;
   /** Port of the services; absent for all ports. */
   readonly port?: number;
-  /** Selects only the service with this host, regardless of the requested name. */
+  /** Selects only the service with this host. */
   readonly host?: string;
 }
 

@@ -13,7 +13,7 @@ import type { ServiceGroup } from './service-groups.ts';
 import type { RouteSelection } from './sidecar-virtual-hosts.ts';
 import type { ClientVirtualServices, VirtualServicesByHost } from './virtual-services-by-host.ts';
 
-/** The only port of hosts without a service. */
+/** Hosts without a service have only this port. */
 const portOfUnknownHosts = 80;
 
 export interface UnknownHost {
@@ -45,7 +45,7 @@ export function unknownHosts(
       return port === undefined || virtualService === undefined ? [] : [{ hostname, port, virtualService }];
     });
   };
-  // In a configuration for one port, the VirtualServices are already those of that port.
+  // In a configuration for one port, all VirtualServices are those of that port.
   if (selection.port === undefined && !virtualServicesOfClient.isSameAtAllPorts) return findHosts();
   const servicesByHost = virtualServicesOfClient.forPort(selection.listenerPort);
   const cachedByVirtualServices =
@@ -61,8 +61,8 @@ export function unknownHosts(
 }
 
 /**
- * Returns the port of a VirtualService host without a service: that of the wildcard service that covers the host, otherwise 80. Returns `undefined`
- * for a wildcard that covers services, which have their own virtual hosts.
+ * Returns the port of a VirtualService host without a service: the port of a wildcard service that covers the host, otherwise 80. Returns `undefined`
+ * for a wildcard that covers services, because these have their own virtual hosts.
  */
 function portOfUnknown(
   selection: RouteSelection,

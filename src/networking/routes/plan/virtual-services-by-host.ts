@@ -11,7 +11,7 @@ import type { ServiceGroup } from './service-groups.ts';
 export type VirtualServicesByHost = ReadonlyMap<string, ResolvedVirtualService>;
 
 export interface ClientVirtualServices {
-  /** All hosts with a VirtualService for any client. */
+  /** All hosts with a VirtualService, even if none applies to this client. */
   readonly hosts: Iterable<string>;
   /** True if no match has a port condition. */
   readonly isSameAtAllPorts: boolean;
@@ -20,8 +20,8 @@ export interface ClientVirtualServices {
 }
 
 /**
- * Selects the first VirtualService of a host with a route for the client. VirtualServices without one are skipped, so that matches for other clients
- * do not leave requests without a route.
+ * Selects the first VirtualService of a host that has a route for the client. Others are skipped, so that a VirtualService for other clients does not
+ * leave requests without a route.
  */
 export function virtualServicesForClient(
   virtualServices: readonly ResolvedVirtualService[],
@@ -54,7 +54,7 @@ interface IndexedVirtualServices {
   readonly firstServiceByHost: VirtualServicesByHost;
   readonly conditionalServices: readonly ResolvedVirtualService[];
   readonly matchesPort: boolean;
-  /** Results for each combination of {@link conditionalServices} without a route. */
+  /** Results by the {@link conditionalServices} that have no route. */
   readonly cachedByExcluded: Map<string, VirtualServicesByHost>;
 }
 
