@@ -18,7 +18,6 @@ import { CertificateError, type CertificateProblem, problemOf } from './certific
 import { pemBlocks, pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, isValidSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
 
-/** The message is a predicate, such as `signature does not match …`. */
 export class CertificateRequestError extends CertificateError {
   override readonly name = 'CertificateRequestError';
 

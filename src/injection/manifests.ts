@@ -1,4 +1,3 @@
-/** Manifests contain pods and controllers that create pods, in YAML or JSON. */
 import * as E from 'fp-ts/lib/Either.js';
 import { isMap, isSeq, type Node, parseDocument } from 'yaml';
 import { podTemplatePaths } from '../model/kinds/kubernetes/pod-template-paths.ts';

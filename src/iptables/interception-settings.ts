@@ -1,4 +1,3 @@
-/** The validation ensures that each value is exactly one word of a rule. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../model/fields/duration.ts';
 import { booleanOf } from '../model/fields/go-boolean.ts';

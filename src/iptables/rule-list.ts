@@ -2,7 +2,6 @@
 import type { IpFamily } from './interception.ts';
 import { type Action, chainsOf, type Match, type Rule, tables } from './rule.ts';
 
-/** A command is never passed to a shell. */
 export interface CommandLine {
   readonly program: string;
   readonly args: readonly string[];

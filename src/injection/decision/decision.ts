@@ -19,7 +19,6 @@ export interface Decision {
 
 export const injectKey = 'sidecar.istio.io/inject';
 
-/** Pods of these namespaces are not injected. */
 export const systemNamespaces: ReadonlySet<string> = new Set([
   ...['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'],
 ]);

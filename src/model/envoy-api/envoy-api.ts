@@ -1,7 +1,4 @@
-/**
- * All messages of Envoy's v3 API, for values of EnvoyFilters. (Generators use only those of `src/networking/messages/extension-types.ts`.)
- * Descriptors are loaded on first use.
- */
+/** All messages of Envoy's v3 API, for values of EnvoyFilters. Descriptors are loaded on first use. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {

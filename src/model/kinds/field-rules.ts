@@ -142,7 +142,7 @@ export function isUnixAddress(address: string): boolean {
   return /^unix:\/\/(?:\/.*[^/]|@.+)$/.test(address);
 }
 
-/** An invalid Unix address is reported at its own field and does not affect checks of other fields. */
+/** Also true for an invalid Unix address, which has its own error. */
 export function hasUnixScheme(address: string | undefined): boolean {
   return address?.startsWith('unix:') === true;
 }

@@ -44,7 +44,7 @@ export function pushedTypeOf(typeUrl: string): PushedType | undefined {
   return typeByUrl.get(typeUrl);
 }
 
-/** Whether a change of this kind may affect the type for proxies of this node type; true for types without a rule. */
+/** True for types without a rule. */
 export function changesType(kind: string, typeUrl: string, nodeType: NodeType): boolean {
   const type = pushedTypeOf(typeUrl);
   return type === undefined || affectsType(kind, type, nodeType);

@@ -61,7 +61,7 @@ function joinBundles(bundles: readonly Uint8Array[]): Uint8Array {
     : Buffer.concat(bundles.flatMap((certificateBundle) => [certificateBundle, Buffer.from('\n')]));
 }
 
-/** Sorts by age, oldest first, then by name. The first policy of a port applies. */
+/** The first policy of a port applies. */
 function compareBackendTlsPrecedence(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name);
 }

@@ -37,7 +37,6 @@ import {
 } from './workload-policies.ts';
 
 export interface PushContextInput {
-  /** In the form `<RFC 3339 time>/<counter>`. */
   readonly version: string;
   readonly mesh: MeshConfig;
   readonly domain: string;

@@ -320,7 +320,6 @@ class BuiltScope implements SidecarScope {
   }
 }
 
-/** Cached, because many scopes share a list. */
 const servicesByHostname = memoizeByObject(
   (services: readonly Service[]): ReadonlyMap<string, Service> =>
     // The order is reversed, so that the oldest service of a host remains.

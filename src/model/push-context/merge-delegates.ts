@@ -17,7 +17,6 @@ export function mergeDelegateRoutes(root: HttpRoute, delegateRoutes: readonly Ht
   });
 }
 
-/** Returns `undefined` if a match of the delegate is compatible with no match of the root; the route is then dropped. */
 function mergedMatches(
   root: readonly HttpMatchRequest[],
   delegate: readonly HttpMatchRequest[],

@@ -68,7 +68,6 @@ export interface PushContext {
   readonly disablesMutualTls: boolean;
   /** The same object as in the previous context if its services and virtual services are unchanged. */
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;
-  /** Whether the resources of a proxy with this scope may depend on the object. */
   scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean;
   serviceTargetsOf(proxy: LookupSubject): readonly ServiceTarget[];
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined;

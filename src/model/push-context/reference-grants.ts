@@ -32,7 +32,6 @@ export class ReferenceGrants {
     );
   }
 
-  /** Always true within one namespace. */
   allowsSecret(gatewayNamespace: string, namespace: string, name: string): boolean {
     return this.allows(
       { kind: 'Gateway', namespace: gatewayNamespace },

@@ -26,9 +26,8 @@ export interface SidecarScope {
    * namespace may occur several times (one per address).
    */
   readonly services: readonly Service[];
-  /** Prefers the service of the namespace, then of Kubernetes, then the oldest. */
   serviceByHostname(hostname: string): Service | undefined;
-  /** Whether resources of a proxy with this scope may depend on the object. Does not cover DestinationRules. */
+  /** Does not cover DestinationRules. */
   dependsOn(key: ConfigKey): boolean;
 }
 

@@ -50,7 +50,6 @@ export const noPolicies: WorkloadPolicies = {
 export class WorkloadPolicyIndex {
   readonly indexes: PolicyIndexes;
   private readonly gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[];
-  /** Cached, because subjects are immutable and often requested again. */
   private readonly results = new WeakMap<WorkloadSubject, WorkloadPolicies>();
 
   /** `undefined` if no policy is a placeholder for a Sidecar. The applied Sidecar then has no effect. */

@@ -119,7 +119,6 @@ export class AddressBook {
   }
 }
 
-/** Many proxies look up the same address on each push. */
 const cachedTargets = new WeakMap<TargetsByService, readonly TargetRef[]>();
 
 function sortedRefs(servedTargets: TargetsByService): readonly TargetRef[] {

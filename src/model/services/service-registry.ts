@@ -150,7 +150,6 @@ export function buildServiceRegistry(
   return registry;
 }
 
-/** Sorts by age, oldest first, then by host name, then by namespace. */
 export function compareServiceAge(a: Service, b: Service): number {
   return (
     a.creationTime - b.creationTime || compareText(a.hostname, b.hostname) || compareText(a.namespace, b.namespace)

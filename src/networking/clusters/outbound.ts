@@ -55,7 +55,6 @@ export function backendTlsFor(
   return (alias && backendTls.settingsFor(alias, aliasPortName)) ?? backendTls.settingsFor(service, port.name);
 }
 
-/** Pure, so that its result can be cached. */
 export function outboundClusters(
   service: Service,
   rule: MergedDestinationRule | undefined,

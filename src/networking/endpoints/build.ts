@@ -84,7 +84,6 @@ export function namesByAliases(hosts: ReadonlySet<string>, names: readonly strin
   return aliasNamesIn(names).filter((name) => hosts.has(parseAssignmentName(name)!.host));
 }
 
-/** Cached, because the same lists of names recur and few contain aliases. */
 const aliasNamesIn = memoizeByObject((names: readonly string[]) =>
   names.filter((name) => parseAssignmentName(name)?.target !== undefined),
 );

@@ -43,7 +43,6 @@ export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionRe
   return isNotForwarded(endpoint);
 }
 
-/** An endpoint of another network is reached directly if no gateway of that network is known. */
 export function lacksGateway(endpoint: Endpoint, view: NetworkView): boolean {
   return isOfDifferentNetwork(endpoint, view) && gatewaysTo(endpoint, view).length === 0;
 }

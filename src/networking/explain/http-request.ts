@@ -207,7 +207,6 @@ function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
   return routeSpecifier.case === 'routeConfig' ? routeSpecifier.value.name : '';
 }
 
-/** Returns `undefined` if Envoy rejects the request before routing. */
 function requestToRoute(http: HttpWithHost, { manager, subject }: RequestContext): RoutedRequest | undefined {
   const path = normalizedPath(http.path, manager);
   if (path === undefined) return undefined;

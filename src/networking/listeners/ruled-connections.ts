@@ -37,7 +37,6 @@ export function mayAffectConnections(key: ConfigKey, shape: ProxyShape, push: Pu
   );
 }
 
-/** Cached, because many scopes share a list. */
 export const virtualServicesOfConnections = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
     services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),
@@ -72,7 +71,6 @@ const matchersByName = memoizeByObject(
   (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
 );
 
-/** Cached, because each service of a port needs it. */
 const serviceIndexesOf = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly number[]> => {
     const indexesByHost = new Map<string, number[]>();

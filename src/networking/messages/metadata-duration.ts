@@ -1,6 +1,6 @@
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
 
-/** Parses a duration in node metadata (`1h30m`, `15s`, `500ms`) to milliseconds. Returns `undefined` if it is invalid. */
+/** Parses a duration in node metadata (`1h30m`, `15s`, `500ms`) to milliseconds. */
 export function parseDuration(value: unknown): number | undefined {
   if (typeof value !== 'string' || !/^(?:\d+(?:\.\d+)?(?:h|ms|m|s))+$/.test(value)) return undefined;
   let totalMs = 0;

@@ -59,7 +59,6 @@ export class EnvoyResource extends Encodable {
     this.#dependsOn = typeof dependsOn === 'function' ? dependsOn : withoutRepetitions(dependsOn);
   }
 
-  /** Changes of other objects do not affect the resource. */
   get dependsOn(): readonly ConfigKey[] {
     if (typeof this.#dependsOn === 'function') this.#dependsOn = withoutRepetitions(this.#dependsOn());
     return this.#dependsOn;

@@ -17,7 +17,6 @@ export function patchStatus(patch: EnvoyPatch): PatchStatus {
   return statuses.get(patch) ?? untriedStatus;
 }
 
-/** Records that a proxy's resources were generated with the patches, even if nothing matched. */
 export function recordAttempted(patches: readonly ActivePatch[]): void {
   for (const { configuredPatch } of patches) attemptedPatches.add(configuredPatch);
 }

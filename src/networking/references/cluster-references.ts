@@ -41,7 +41,6 @@ export function clustersAmong(clusters: ClusterNames, candidates: ReadonlySet<st
   return referencedNames.size === 0 ? [] : [...candidates].filter((name) => referencedNames.has(name));
 }
 
-/** Cached, because resources share chunks. */
 const namesInChunk = memoizeByObject((schema: DescMessage) =>
   memoizeByObject((chunk: Uint8Array): ReadonlySet<string> => {
     const names = new Set<string>();

@@ -27,7 +27,6 @@ export const clusterFields: Readonly<Record<string, readonly number[]>> = {
   'envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig': [2],
 };
 
-/** Envoy requests these secrets by SDS. */
 export const secretFields: Readonly<Record<string, readonly number[]>> = {
   'envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig': [1],
 };

@@ -24,7 +24,6 @@ import { labelsIfMatched } from './translate/virtual-service-inputs.ts';
 
 type Block = PartBlock<VirtualHostPart>;
 
-/** Returns no virtual hosts if no listener of the proxy uses the name. */
 export function sidecarRoutes(
   name: string,
   shape: ProxyShape,

@@ -68,7 +68,6 @@ export function unservedCredential(name: string, namespace: string, push: Creden
 
 const errorsByObject = new WeakMap<object, Map<boolean, string | undefined>>();
 
-/** Cached, because parsing certificates is slow. */
 function contentError({ config, revocationLists, read }: FoundSecret, roots: boolean): string | undefined {
   const key = revocationLists ?? config;
   const cachedErrors = errorsByObject.get(key) ?? new Map<boolean, string | undefined>();

@@ -1,4 +1,3 @@
-/** The side of a connection to which a telemetry rule applies. */
 import type { TelemetryMode } from '../../model/kinds/extensions/telemetry.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 

@@ -1,4 +1,3 @@
-/** The labels of Kubernetes' Node contain the locality. */
 import { type Decoder, list, text, withDefault } from '../../fields/decode.ts';
 import { partialStruct } from './lenient.ts';
 

@@ -1,4 +1,3 @@
-/** An object that a policy is attached to, as an alternative to labels. */
 export interface PolicyTargetReference {
   readonly group: string;
   readonly kind: string;

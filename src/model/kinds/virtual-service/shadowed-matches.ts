@@ -11,7 +11,6 @@ export interface ShadowedMatch extends FieldError {
   readonly byPrefix?: true;
 }
 
-/** Cached, because checks run repeatedly. */
 export const shadowedMatches = memoizeByObject(
   ({ http = [], tls = [], tcp = [] }: VirtualService): readonly ShadowedMatch[] => [
     ...shadowedMatchesIn('http', http, matchesEveryRequest, new EarlierPrefixes()),

@@ -106,7 +106,6 @@ interface Size {
   readonly matches: number;
 }
 
-/** Cached, because a route may attach to many listeners and is translated again whenever another route changes. */
 const sizes = new WeakMap<Config<RouteObject>, Size>();
 
 function sizeOf(route: Config<RouteObject>): Size {

@@ -164,7 +164,6 @@ function resolvedRefs(
 
 const certificateErrors = new WeakMap<Secret, string | undefined>();
 
-/** Cached per version of a Secret. */
 function certificateViolation(secret: Secret): string | undefined {
   if (!certificateErrors.has(secret)) {
     const certificateResult = serverCertificateOf(secret);

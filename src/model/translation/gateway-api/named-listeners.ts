@@ -44,7 +44,6 @@ interface ListenersOfGateway {
 
 const cachedListeners = new WeakMap<readonly KnownListener[], ListenersOfGateway>();
 
-/** Cached, because many routes have the same reference. */
 export function namedListeners(
   knownListeners: readonly KnownListener[],
   sectionName: string | undefined,

@@ -20,7 +20,6 @@ export interface GatewayApiTranslation {
   readonly objects: ReadonlyMap<string, Config>;
   readonly problems: ReadonlyMap<string, Problem>;
   readonly dependencies: ReadonlySet<string>;
-  /** Number of routes that are not attached because of their namespaces' limits. */
   readonly beyondLimit: number;
 }
 

@@ -154,7 +154,6 @@ function fallbackChain(
   return passthroughChain(cluster, context, sidecarOrigin(scope, 'outboundTrafficPolicy'));
 }
 
-/** Listener for applications that are configured to use an HTTP proxy. */
 function httpProxyListener(client: ProxyContext): Listener | undefined {
   const { shape, push } = client;
   const port = Number(shape.metadata.HTTP_PROXY_PORT) || push.mesh.proxyHttpPort;

@@ -15,7 +15,6 @@ export function includesAttemptCount(shape: ProxyShape, push: PushContext): bool
   return proxySettingsOf(shape, push.mesh).proxyHeaders.attemptCount?.disabled !== true;
 }
 
-/** Returns the same resources if the header is enabled, otherwise cached copies that remove it. */
 export function withAttemptCount(routes: EnvoyResource[], shape: ProxyShape, push: PushContext): EnvoyResource[] {
   return includesAttemptCount(shape, push) ? routes : routes.map(withoutAttemptCount);
 }

@@ -1,4 +1,3 @@
-/** Determines the hosts that changed since a plan was built. */
 import { listDiff } from '../../../model/collections/list-diff.ts';
 import { isHostWithin, isWildcard } from '../../../model/fields/hostname.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';

@@ -10,7 +10,6 @@ interface SourceFacts {
   readonly matchesNamespaces: boolean;
 }
 
-/** Returns the hosts on whose services and DestinationRules the routes depend. */
 export function destinationsOf(virtualService: ResolvedVirtualService): readonly string[] {
   return sourceFactsOf(virtualService).destinations;
 }
