@@ -127,7 +127,7 @@ function mergeList(
   );
 }
 
-/** Keeps the order of the original: an item that the patch lacks is inserted before the patch item that follows it there, else at the end. */
+/** Inserts each item that the patch lacks before the first patch item that follows it in the original, or at the end. */
 function interleaveItems(
   originalList: readonly unknown[],
   patchedItems: readonly unknown[],

@@ -147,7 +147,7 @@ export const defaultMeshConfig: MeshConfig = {
   defaultConfig: defaultProxyConfig,
 };
 
-/** Fields of `override` replace those of `base`, except the fields that are merged. */
+/** Proxy settings, providers and trust domain aliases are merged; other fields of `override` replace those of `base`. */
 export function mergeMeshConfig(base: MeshConfig, override: MeshConfigPart): MeshConfig {
   const { defaultConfig, defaultProviders, extensionProviders, trustDomainAliases, ...replacingFields } = override;
   const configuredByName = new Map((extensionProviders ?? []).map((provider) => [provider.name, provider]));

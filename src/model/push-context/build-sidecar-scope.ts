@@ -33,7 +33,7 @@ function importsEverything({ hosts, port }: EgressListener, namespace: string): 
 /**
  * @param namespace of the proxies, even if the Sidecar is in the root namespace
  * @param sidecar if absent, imports everything exported to the namespace
- * @param previous its unchanged lists are reused
+ * @param previous unchanged lists of this scope are reused
  * @param sameServices `previous` has the same services and mesh settings, so only virtual services are compared
  */
 export function buildSidecarScope(
@@ -61,10 +61,7 @@ export function buildSidecarScope(
     sources.hostNames,
   );
   const scopeParts = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
-  // @param namespace of the proxies, even if the Sidecar is in the root namespace
-  // @param sidecar if absent, imports everything exported to the namespace
-  // @param previous unchanged lists of this scope are reused
-  // @param sameServices `previous` has the same services and mesh settings, so only virtual services are compared
+  // If everything is imported, virtual services cannot add destinations.
   if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
     return reuseUnchangedScope(previous, new BuiltScope(scopeParts, egressListeners[0]!.services));
   }

@@ -3,7 +3,7 @@ import { PersistentMap } from '../collections/persistent-map.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** With an empty selector, all labels match. */
+/** An empty selector matches all labels. */
 export function matchesSelector(selector: Labels, labels: Labels): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }

@@ -11,7 +11,7 @@ import { duration } from '../messages/protobuf-duration.ts';
 import type { CustomCheck } from './custom.ts';
 import { caselessMatcher } from './text-matcher.ts';
 
-/** Default in Istio's API reference. In effect, only the authorizer limits its response time. */
+/** Default of Istio's API reference. It exceeds any real response time of an authorizer. */
 const defaultTimeoutMs = 600_000;
 
 export function authorizationService({ provider, cluster, host }: CustomCheck): Init<typeof GrpcServiceSchema> {

@@ -50,7 +50,7 @@ export function buildSidecarClusters(
 ): EnvoyResource[] {
   const reach = proxyReachOf(shape, push);
   const servicesOfHosts = servicesByHost(reach.services);
-  // Sorted, because the iteration order of a set is its insertion order.
+  // Sorted, so that the insertion order of the hosts has no effect.
   const services = [...hosts].sort().flatMap((host) => servicesOfHosts(host));
   return withoutRepetitions([
     ...services.map((service) => clustersOfService(service, reach, shape, push, cache)),

@@ -10,7 +10,7 @@ import type {
   TcpKeepalive,
 } from '../../model/kinds/destinations/traffic-policy.ts';
 
-/** Means "unlimited", as without a rule. Envoy's default would be 1024. */
+/** Without a rule, connections are unlimited; Envoy's default would be 1024. */
 const unlimitedCount = 4294967295;
 
 export function circuitBreakers(pool: ConnectionPoolSettings | undefined, budget?: RetryBudget): CircuitBreakers {

@@ -16,7 +16,7 @@ import type { EndpointSelection } from './selection.ts';
 
 export interface AssignmentInputs {
   readonly service: Service;
-  /** An ExternalName service whose name the cluster has. */
+  /** The ExternalName service that gives the cluster its name. */
   readonly alias?: Service;
   readonly rule: MergedDestinationRule | undefined;
   readonly port: Port;

@@ -55,7 +55,7 @@ export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined
 /** The inner keys are weakly held shapes, because clients choose the properties that patches match. */
 const setsOfLists = memoizeByObject((_: readonly Config[]) => new WeakMap<ProxyShape, PatchSet>());
 
-/** Referenced sets by their objects. Many lists contain the same objects. */
+/** Sets that are still referenced, by their objects. Lists with the same objects share a set. */
 const cachedSets = new WeakValues<PatchSet>();
 
 function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): PatchSet {

@@ -1,4 +1,4 @@
-/** A model is a plan that other clients use as a start, because most virtual hosts are the same for all clients. */
+/** A model is a plan that other clients use as a starting point, because most virtual hosts are the same for all clients. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { commonShapes } from '../../sharing/common-shape.ts';

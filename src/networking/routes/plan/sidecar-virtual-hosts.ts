@@ -27,7 +27,7 @@ export interface RouteSelection {
   readonly listenerPort: number;
   /** Port of the services; absent for all ports. */
   readonly port?: number;
-  /** Selects only the service with this host. */
+  /** If set, only the service with this host is selected, regardless of the requested name. */
   readonly host?: string;
 }
 
