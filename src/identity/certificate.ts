@@ -65,7 +65,7 @@ export interface AlternativeNames {
   readonly otherNames: number;
 }
 
-/** Excludes name constraints, so a chain with critical ones is rejected. */
+/** Excludes name constraints, so a certificate with critical name constraints is rejected. */
 const implementedExtensions: ReadonlySet<string> = new Set([
   id_ce_basicConstraints,
   id_ce_keyUsage,

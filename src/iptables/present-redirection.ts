@@ -175,7 +175,7 @@ function markedRulesOf(savedRules: SavedRules, { unrecorded }: NamedRedirection)
   const { excludedInterfaces, kubevirtInterfaces, dropInvalid } =
     isUnrecorded && unrecorded !== undefined ? unrecorded : parseMarkers(savedRules.chains);
   const foundRules: SavedRule[] = [];
-  // The redirection appended its rule, so the last of equal rules is its own.
+  // The redirection appended its rule, so the last of several equal rules belongs to it.
   const addRule = (table: string, chain: string, text: string): void => {
     const rule = rulesOfChain(savedRules, table, chain).findLast(
       (foundRule) => foundRule.text === text && !foundRules.includes(foundRule),
@@ -190,7 +190,7 @@ function markedRulesOf(savedRules: SavedRules, { unrecorded }: NamedRedirection)
     }
   }
   for (const name of kubevirtInterfaces) {
-    // The redirection inserted its rule, so the first of equal rules is its own.
+    // The redirection inserted its rule, so the first of several equal rules belongs to it.
     const rule = rulesOfChain(savedRules, 'nat', 'PREROUTING').find(({ text }) => text === `-i ${name} -j RETURN`);
     if (rule !== undefined) foundRules.push(rule);
   }

@@ -11,7 +11,7 @@ const addressesByFamily = {
 } as const;
 
 /**
- * Connects to an unused address and port: if the connection is accepted, it was redirected, which its original destination confirms. On loopback only
+ * Connects to an unused address and port. If the connection is accepted, it was redirected; its original destination confirms this. On loopback only
  * connections of the proxy are captured, so root switches to the proxy's user.
  *
  * @throws ChartpilotError REDIRECTION_ABSENT after the timeout; PORT_IN_USE if a program listens on the proxy's ports

@@ -9,7 +9,7 @@ export function objectsByName<Spec>(configs: readonly Config<Spec>[]): ReadonlyM
 
 export function configSetOf(configs: readonly Config[]): ConfigSet {
   const groups = Map.groupBy(configs, (config) => config.kind);
-  // `kind` determines the type of the spec, because its decoder produced the spec.
+  // `kind` determines the type of the spec, because the kind's decoder produced the spec.
   const configsOfKind = <K extends KindName>(kind: K): readonly Config<SpecOfKind[K]>[] =>
     ((groups.get(kind) ?? []) as Config<SpecOfKind[K]>[]).toSorted(compareAge);
   return Object.fromEntries(

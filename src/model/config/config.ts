@@ -40,7 +40,7 @@ export interface PlaceholderInfo {
   /** Kind of the rejected object; its placeholder may have another kind. */
   readonly kind: string;
   readonly objectName: string;
-  /** Absent if the object cannot be identified; any object of its file may then be its earlier version. */
+  /** Absent if the rejected object cannot be identified. Any object of the same file may then be an earlier version of it. */
   readonly key?: ConfigKey;
   /** If false, the placeholder applies to its whole namespace, and narrower policies apply as well. */
   readonly isScopeKnown: boolean;

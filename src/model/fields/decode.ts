@@ -358,7 +358,7 @@ export function decodeWith<A>(decoder: Decoder<A>, value: unknown): Decoded<A> {
 }
 
 /**
- * Decodes as if unknown fields were absent, and returns their errors with the result or the other errors.
+ * Decodes as if unknown fields were absent. Returns the errors of these fields with the result, or with the other errors.
  * @param ignoredKinds default: all
  */
 export function decodeIgnoringUnknown<A>(

@@ -237,7 +237,7 @@ const messagesOfAgent: Readonly<Record<string, Decoder<unknown>>> = {
   connectionSettings,
 };
 
-/** Envoy rejects a bootstrap with more than 100 levels of nesting. These messages are several levels below its root. */
+/** Envoy rejects a bootstrap with more than 100 levels of nesting. These messages are several levels below the root of the bootstrap. */
 const maxDepth = 50;
 
 export function proxyMessageErrors(config: object, path: string): FieldError[] {

@@ -130,7 +130,7 @@ export function ownProxyFactsOf(
   };
 }
 
-/** Whether the shape, with unchanged service targets, determines its proxies' shapes in this context. */
+/** Whether proxies of this shape keep equal shapes in this context, given unchanged service targets. */
 export function isCompleteShape(
   shape: ProxyShape,
   context: Pick<PushContext, 'sidecarScopeFor' | 'policiesFor'>,
@@ -210,7 +210,7 @@ export function buildShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[
   };
 }
 
-/** Filter chain names of ingress listeners contain the address, and pods of a headless service have their own listeners. */
+/** Filter chains of ingress listeners have the address in their name. Pods of a headless service have their own listeners. */
 function dependsOnAddresses(
   type: NodeType,
   scope: Pick<SidecarScope, 'ingressListeners'>,

@@ -79,7 +79,7 @@ export class ShapeTable {
       .join();
   }
 
-  /** A changed service is a new object, so the shapes of its workload change with it. */
+  /** A changed service is a new object, so the shapes of workloads that serve it also change. */
   #serviceId(service: Service): number {
     let id = this.#serviceIds.get(service);
     if (id === undefined) {

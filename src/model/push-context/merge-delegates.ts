@@ -1,4 +1,4 @@
-/** Merges a root VirtualService's route with the routes of its delegate, whose names are already resolved. */
+/** Merges a root VirtualService's route with the routes of its delegate. Names in both are already resolved. */
 
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import type { StringMatch, ValueMatch } from '../kinds/virtual-service/string-match.ts';

@@ -260,7 +260,7 @@ export class ServiceEntryServices {
     const isSelecting = selector !== undefined && !entry.isWithoutEndpoints;
     const selectedWorkloads = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
     const endpoints = endpointsOfEntry(entry, selectedWorkloads.toSorted(compareWorkloadAge), this.#options);
-    // Hosts of an entry usually share one endpoint list. The reused list is shared as well.
+    // Hosts of an entry usually share one endpoint list. After the reuse, they still share one.
     const reuseList = memoizeByPair((list: readonly Endpoint[], previousList: readonly Endpoint[]) =>
       reuseEndpoints(list, previousList),
     );

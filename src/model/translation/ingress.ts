@@ -123,7 +123,7 @@ function gatewayOf(ingress: Config<Ingress>, { ingressSelector }: IngressSetting
   ];
   const selector = ingressWorkloads(ingressSelector);
   const partOrigins = Object.fromEntries(generatedServers.map(({ origin }, index) => [`servers[${index}]`, [origin]]));
-  // As in Istio, the creation time 0 makes these objects older than those of users, and sorted by name.
+  // As in Istio, creation time 0 makes generated objects older than objects of users. Generated objects are sorted by name.
   const spec: Gateway = { servers: generatedServers.map(({ server }) => server), selector };
   return generateConfig('Gateway', gatewayNameOf(ingress), namespace, ingress, spec, partOrigins, 0);
 }

@@ -24,7 +24,7 @@ export interface CustomCheck {
 }
 
 export interface CustomChecks {
-  /** Checks in the order of their oldest policies. */
+  /** Checks, sorted by the age of their oldest policies. */
   readonly checks: readonly CustomCheck[];
   /** Rejects traffic whose provider is unavailable. */
   readonly rejectRules?: RbacRules;

@@ -70,7 +70,7 @@ export function trustedRootsOf(
 }
 
 /**
- * Checks the revocation lists of a Secret against its CA certificates. An empty entry is a problem, because it may have lost a list.
+ * Checks the revocation lists of a Secret against its CA certificates. An empty entry is a problem, because a list may have been lost.
  * @param previous lists of an earlier version of the Secret
  */
 export function revocationListsOf(secret: Secret, now: Date, previous?: RevocationLists): RevocationLists | undefined {

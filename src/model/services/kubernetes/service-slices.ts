@@ -43,7 +43,7 @@ export class ServiceSlices {
     put(this.#endpoints, id, current);
   }
 
-  /** Returns a service's EndpointSlices. Returns its Endpoints only if it has no slices, because most services have both. */
+  /** Returns a service's EndpointSlices. Most services also have Endpoints, which are used only without slices. */
   slicesOfService(service: string): readonly EndpointSlice[] {
     const slices = [...(this.#slicesByService.get(service) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
     if (slices.length > 0) return slices.map(([, { spec }]) => spec);

@@ -78,7 +78,7 @@ function virtualService(
   });
 }
 
-/** Exports routes only to the namespaces that see the Service, because other namespaces would see its host. */
+/** Exports routes only to the namespaces that see the Service, so that its host does not become visible to others. */
 function exportTargetsOf(service: Config<KubernetesService>): readonly string[] {
   const exportTo = exportAnnotation(service);
   return exportTo.length > 0 ? exportTo : ['*'];
