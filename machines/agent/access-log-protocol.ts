@@ -11,10 +11,7 @@ export type AccessLogSocketClosed = { type: 'access-log-socket.closed'; reason: 
 export type AccessLogStreamOpened = { type: 'access-log-stream.opened'; open: number };
 /** access-logs/server → access-logs. A stream ended. `reason` is empty if Envoy ended it. */
 export type AccessLogStreamClosed = { type: 'access-log-stream.closed'; open: number; reason: string };
-/**
- * access-logs/server → access-logs. Processing the entries takes more than its share of the agent's time: the agent stops reading, and Envoy counts
- * dropped entries.
- */
+/** access-logs/server → access-logs. Processing the entries exceeds the reading budget: the agent stops reading, and Envoy counts dropped entries. */
 export type AccessLogsCongested = { type: 'access-logs.congested' };
 /** access-logs/server → access-logs. Reading continues. */
 export type AccessLogsRelieved = { type: 'access-logs.relieved' };

@@ -97,7 +97,7 @@ export const agentMachine = agentSetup.createMachine({
   }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
-    // SIGHUP before an Envoy can exist, SIGUSR2, and signals after the end are ignored unless they are deferrable.
+    // A signal that the current state does not handle is ignored unless it is deferrable.
     'signal.received': { guard: 'isDeferrable', actions: 'deferOrder' },
     'status.failed': {},
     'quit.requested': {},

@@ -1,4 +1,4 @@
-/** The types in `*protocol.ts` have the descriptions; docs/events.md has both. */
+/** The types in `*protocol.ts` describe the events; docs/events.md combines the catalogue with these descriptions. */
 import type { CatalogueRow } from '../catalogue-row.ts';
 
 type Diagram =

@@ -143,10 +143,10 @@ export type EpochSupersede = { type: 'epoch.supersede'; parentShutdownMs: number
 export type EpochRetire = {
   type: 'epoch.retire';
   lingerMs: number;
-  /** The parent of the epoch exited too early, so its main thread is blocked, and SIGTERM has no effect. */
+  /** Whether the parent exited too early: then the main thread of this epoch is blocked, and SIGTERM has no effect. */
   isOrphaned: boolean;
 };
-/** A draining parent may exit now: its child is being terminated and ends it. */
+/** A draining parent may exit now: its child is being terminated, and terminates its parent first. */
 export type EpochDismiss = { type: 'epoch.dismiss' };
 /** Stop accepting connections and finish requests. */
 export type EpochDrain = { type: 'epoch.drain' };

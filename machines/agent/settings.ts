@@ -13,9 +13,9 @@ export interface AgentSettings {
   parentShutdownMs: number;
   /** How long a stopping agent drains Envoy before it terminates Envoy. */
   terminationDrainMs: number;
-  /** A stopping agent then waits, without a limit, until no request is active. */
+  /** A stopping agent drains, without a limit, until no request is active, instead of for `terminationDrainMs`. */
   exitOnZeroActiveConnections: boolean;
-  /** Clients that have not yet removed this proxy may still send requests. Applies only with `exitOnZeroActiveConnections`. */
+  /** Minimum drain time with `exitOnZeroActiveConnections`: clients that have not yet removed this proxy may still send requests. */
   minimumDrainMs: number;
   /** Limit for a child to become live. */
   startLimitMs: number;

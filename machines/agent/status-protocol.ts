@@ -36,8 +36,8 @@ export type EnvoyResponded = {
   unserved: string;
 };
 /**
- * status → status/http. Response to a readiness request. `heldMs`: how long the response is reused, extended each time that the admin interface
- * confirms it; 0: not reused. `listenersHeldMs`: how long such a confirmation does not read the rejected listeners again.
+ * status → status/http. Response to a readiness request. `heldMs`: how long the response is reused; each confirmation by the admin interface extends
+ * it; 0: not reused. `listenersHeldMs`: minimum time between two such confirmations that also read the rejected listeners.
  */
 export type ReadinessRespond = {
   type: 'readiness.respond';

@@ -88,8 +88,8 @@ export type ResourcesRejected = { type: 'resources.rejected'; typeUrl: string; n
  */
 export type ResponseForwarded = { type: 'response.forwarded'; typeUrl: string; nonce: string };
 /**
- * xds-stream-N/upstream → xds-stream-N. A request was forwarded to the control plane. `nonce` is empty if it acknowledges nothing. Recorded
- * as {@link ResponseForwarded}.
+ * xds-stream-N/upstream → xds-stream-N. A request was forwarded to the control plane. `nonce` is empty if it acknowledges nothing. Recorded only with
+ * `--traceLevel full`.
  */
 export type RequestForwarded = { type: 'request.forwarded'; typeUrl: string; nonce: string };
 /** xds-stream-N/upstream → xds-stream-N. New roots were received, which the agent acknowledges later. */

@@ -293,7 +293,8 @@ export type AdsDrain = { type: 'ads.drain' };
 export type AdsDrained = { type: 'ads.drained' };
 
 /**
- * mesh-config/files, mesh-networks/files, authority/directory, server-certificate/files → their machine. A watched file changed.
+ * mesh-config/files, mesh-networks/files, authority/directory, server-certificate/files → the machine that started the effect. A watched file
+ * changed.
  */
 export type FilesChanged = { type: 'files.changed'; path: string };
 

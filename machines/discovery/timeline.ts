@@ -108,7 +108,7 @@ export const registrationsTimeline: Timeline = {
     { event: 'registration.rejected', kind: 'rejected', text: 'Registration of {entry} rejected: {reason}' },
   ],
 };
-/** No lane, because a replica that does not lead has no fault. */
+/** No lane, because a replica that does not lead is not faulty. */
 export const electionsTimeline: Timeline = { lane: 'none', group: 'elections' };
 export const leaderTimeline: Timeline = {
   lane: 'none',

@@ -199,7 +199,7 @@ export async function agentWithEffects(
   return { machine, firstValidation };
 }
 
-/** All workloads have the same configuration, so the claim is set in Envoy's environment. */
+/** All workloads receive the same configuration of Envoy, so Envoy reads the claim from an environment variable. */
 function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: boolean): MeshMetrics {
   const hasSecrets = provesIdentity(options.identity.settings);
   const workload = ownWorkload(buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets })).node.metadata);

@@ -18,7 +18,7 @@ const dueOrders: readonly DueOrder[] = ['SIGHUP', 'SIGUSR1'];
 
 export const isDueOrder = (signal: Signal): signal is DueOrder => Object.hasOwn(bits, signal);
 
-/** Returns the orders in a fixed order. */
+/** The result is sorted like `dueOrders`. */
 export const withOrder = (pendingOrders: readonly DueOrder[], order: DueOrder): DueOrder[] =>
   dueOrders.filter((dueOrder) => dueOrder === order || pendingOrders.includes(dueOrder));
 

@@ -7,7 +7,7 @@ import { noLane } from '../timeline.ts';
 /** A record of some kilobytes is written to a slow disk within this time. */
 const writeLimitMs = 1_000;
 const releaseLimitMs = 250;
-/** Ten times what a newer agent needs. Including resumption, the time without an agent in control is below 2 s. */
+/** Ten times the time that a newer agent needs. Together with the resumption, the time without an agent in control stays below 2 s. */
 const takeoverLimitMs = 1_250;
 /** A resumed process handles expired timers before a report that has already arrived. */
 const finalReportLimitMs = 10;

@@ -5,7 +5,7 @@ import { noLane } from '../timeline.ts';
 import { noFailures, type UpstreamCredential } from '../xds/xds-pause.ts';
 import { type PatchesWait, waitAfter } from './bootstrap-patches.ts';
 
-/** The connection has a timeout of 5 s, after the credentials are read. */
+/** Includes the time to read the credentials and then to connect (at most 5 s). */
 const sendLimitMs = 20_000;
 /** A control plane without support for BOOTSTRAP accepts the request and does not respond. */
 const responseLimitMs = 10_000;
@@ -15,7 +15,7 @@ interface PatchesContext extends PatchesWait {
   unusable: string;
 }
 
-/** Patches of Envoy's bootstrap are requested from the control plane. */
+/** Requests patches of Envoy's bootstrap from the control plane. */
 export const bootstrapPatchesMachine = setup({
   types: {
     context: {} as PatchesContext,

@@ -49,7 +49,7 @@ export const persistedStateOf = (context: PersistableState): PersistedState => {
   return { desired, epochs, recovery, provenDigest, provenBinary, ...(restart && { restart }) };
 };
 
-/** The time counts from the detection of the live replacement of a draining or retiring epoch. */
+/** `elapsedMs` counts from the time when the live replacement of the draining or retiring epoch was detected. */
 export const remainingParentShutdownMs = ({ elapsedMs }: AdoptedEpoch, parentShutdownMs: number): number =>
   Math.max(0, parentShutdownMs - elapsedMs);
 
@@ -67,7 +67,7 @@ export function epochRecordOf({
   return record;
 }
 
-/** `undefined` if the end of the start was already reported, so that its Envoy only has to be killed. */
+/** `undefined` if the outcome of the start was already reported: then the Envoy is only killed. */
 export const ongoingRestartOf = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
   findCandidate(epochs)?.name === restart?.name ? restart : undefined;
 

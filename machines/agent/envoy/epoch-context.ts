@@ -6,7 +6,7 @@ export interface EpochInput {
   adminPort: number;
   binary: string;
   validate: boolean;
-  /** The epoch is not started with other files than those of this SHA-256. `null` allows any files. */
+  /** SHA-256 of the files with which the epoch may be started; `null` allows any files. */
   certificates: string | null;
   parentGraceMs: number;
   healthyMs: number;

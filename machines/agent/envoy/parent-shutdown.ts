@@ -11,7 +11,7 @@ interface ParentShutdown {
 /** Envoy's clock differs from the agent's, and timers of both are late on a busy host. */
 const toleranceMs = ({ parentShutdownMs }: ParentShutdown): number => Math.max(1_000, parentShutdownMs / 10);
 
-/** Envoy removes its SIGUSR1 handler some milliseconds before it exits: a SIGUSR1 after that terminates it instead of exit code 0. */
+/** Envoy removes its SIGUSR1 handler some milliseconds before it exits. A SIGUSR1 in this time terminates Envoy, so the exit code is not 0. */
 export const hasShutDown = ({ code, signal }: { code: number | null; signal: string | null }): boolean =>
   code === 0 || signal === 'SIGUSR1';
 

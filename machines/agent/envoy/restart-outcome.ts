@@ -20,7 +20,7 @@ export function reasonUnlessFirstStart(
   return provenDigest === '' ? reason : nextReason;
 }
 
-/** Another epoch follows the one that became live, because the desired state changed during the start. */
+/** If the desired state changed during the start, another epoch follows the live one for this reason. */
 export function reasonAfterLive({ epochs, desired, reason }: SupervisorContext, event: SupervisorEvent): RestartReason {
   const liveEpoch = epochs.find((e) => hasEpochName(event) && e.name === event.name);
   if (liveEpoch === undefined) return reason;

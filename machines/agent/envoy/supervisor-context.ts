@@ -72,7 +72,7 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   adopted: AdoptedEpoch[];
   /** `undefined` if the other agent was killed or left no Envoys. */
   handOver: HandOver | undefined;
-  /** Starts that were cancelled for a newer desired state since an epoch was live. */
+  /** Number of starts that were cancelled for a newer desired state since an epoch last became live. */
   cancelledStarts: number;
   /** An epoch became live with this configuration, so a cold start does not validate it again. */
   provenDigest: string;
@@ -202,7 +202,7 @@ export const hasEpochName = (event: SupervisorEvent): event is Extract<Superviso
 export const isFromNewestEpoch = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
   hasEpochName(event) && event.name === newestOf(epochs)?.name;
 
-/** The parent exits because its child serves. */
+/** The parent that drains because `child` serves. */
 export function parentOf(epochs: Epochs, child: EpochRecord | undefined): EpochRecord | undefined {
   return epochs.find((e) => e.phase === 'leaving' && e.baseId === child?.baseId);
 }

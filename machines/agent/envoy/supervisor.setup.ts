@@ -360,7 +360,7 @@ export const supervisorSetup = setup({
         context.epochs.find((e) => hasEpochName(event) && e.name === event.name)?.digest ?? context.provenDigest,
       reason: ({ context, event }) => reasonAfterLive(context, event),
     }),
-    /** Also supersedes a draining parent whose child exited: its shutdown time restarts when this child replaces the exited one. */
+    /** Also supersedes a draining parent whose previous child exited. The parent's shutdown time restarts when the new child is live. */
     supersedePrevious: enqueueActions(({ context, event, enqueue }) => {
       const child = context.epochs.find((e) => hasEpochName(event) && e.name === event.name);
       const otherEpoch = context.epochs.find((e) => e.name !== child?.name && isKillable(e) && e.phase !== 'retiring');

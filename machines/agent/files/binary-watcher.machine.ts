@@ -8,7 +8,7 @@ import { directoryWatchMachine } from './directory-watch.machine.ts';
 
 interface BinaryContext extends BinarySettings {
   directory: string;
-  /** Initially, this is the binary of the start. */
+  /** The binary that was last offered; initially the one with which the agent started. */
   offered: string;
   /** Whether an operator ordered the check: its result is offered even if that binary was rejected before. */
   isOrdered: boolean;

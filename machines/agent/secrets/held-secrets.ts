@@ -28,7 +28,7 @@ export interface HeldSecret {
   refused: string;
 }
 
-/** The directory to watch is empty for a secret without files. `undefined` for names of other secrets. */
+/** The directory to watch is empty for the system's roots. `undefined` if the name is not that of a secret from files. */
 export function secretFilesOf(name: string): { directory: string } | undefined {
   if (name === systemRoots) return { directory: '' };
   if (name.startsWith(rootPrefix)) {

@@ -45,7 +45,7 @@ export function waitMs(untilMs: number, nowMs: number): number {
 const taintedWindowMs = 30_000;
 
 /**
- * The renewal also happens within a quarter of the remaining lifetime.
+ * Random delay within {@link taintedWindowMs}, and within a quarter of the remaining lifetime.
  *
  * @param random from 0 to 1
  */

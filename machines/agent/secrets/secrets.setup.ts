@@ -49,7 +49,7 @@ export interface SecretsContext extends SecretsInput {
   root: string;
   /** Certificates must not have these roots. */
   tainted: readonly string[];
-  /** The certificate is served when Envoy trusts its authorities. */
+  /** Certificate that is served as soon as Envoy trusts its authorities; `null` without one. */
   deferredCertificate: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
   /** Serial number of the last certificate that was reported as served. */
   reportedCertificate: string;
@@ -60,7 +60,7 @@ export interface SecretsContext extends SecretsInput {
   outputPauseMs: number;
 }
 
-/** Another agent has another identity. */
+/** `another agent` serves the secrets of another identity. */
 export type ServerFound = 'nobody' | 'a server' | 'another agent';
 
 const probeLimitMs = 3_000;

@@ -34,7 +34,7 @@ export function recordFirstCheck(
   return { ...knownListeners, ...partitionListeners(rejectedListeners, ({ name }) => !toleratedNames.has(name)) };
 }
 
-/** A listener that existed before a later check is not lacking since the start. */
+/** A later check can only shorten the list of lacking listeners: other rejected listeners do not affect readiness. */
 export function recordLaterCheck(
   knownListeners: KnownListeners,
   rejectedListeners: readonly RefusedListener[],

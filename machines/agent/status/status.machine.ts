@@ -7,7 +7,7 @@ import { statusSetup, stoppingReason } from './status.setup.ts';
 /** Envoy responded after the request had timed out. */
 const alreadyResponded = { guard: not('isPendingRequest') } as const;
 
-/** Errors of Envoy have precedence. */
+/** Applies only to a live Envoy, because errors of Envoy have precedence. */
 const lacksNames = and(['isLive', stateIn({ open: { names: 'pending' } })]);
 
 const lacksGrpcBootstrap = and(['isLive', stateIn({ open: { 'grpc bootstrap': 'pending' } })]);

@@ -8,7 +8,9 @@ export type FetchOutcome = { file: string } | { reason: string };
 export interface FetchLimits {
   /** Limit of one attempt, including redirects and the write to disk. */
   attemptMs: number;
-  /** The control plane is notified after these attempts, so that a server restart is not reported. */
+  /**
+   * After this number of failed attempts, the control plane is notified. A restart of the module's server causes fewer failures, and is not reported.
+   */
   quickAttempts: number;
 }
 

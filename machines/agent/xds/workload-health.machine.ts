@@ -36,7 +36,7 @@ const onFailed = <Params>(params: Params) =>
     { target: 'waiting', actions: 'countFailure' },
   ] as const;
 
-/** A control plane may not receive the workload's health from a kubelet. */
+/** For workloads whose health no kubelet reports to the control plane. */
 export const workloadHealthMachine = setup({
   types: {
     context: {} as WorkloadHealthContext,

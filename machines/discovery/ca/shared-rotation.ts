@@ -41,7 +41,7 @@ const dayMs = 24 * 3_600_000;
 export const minStageMs = 60_000;
 const maxPrevious = 8;
 
-/** `undefined` if no stage is due, also for an order without effect. */
+/** `undefined` if no stage is due, or if the order has no effect. */
 export function nextStep(journal: SharedJournal, facts: RotationFacts): RotationStep | undefined {
   const step = stepOf(journal, facts);
   const maxLeafMs = Math.max(journal.maxLeafMs, facts.maxLeafMs);
@@ -131,8 +131,8 @@ export function stageEnd({ stage, since, maxLeafMs }: SharedJournal, { endsAt, o
 }
 
 /**
- * Whether the read stage may replace the applied one: all workloads trust its signer, and it still trusts earlier certificates, or it results from
- * rotations of the applied authority while this replica was down.
+ * Whether the read stage may replace the applied one. It may if all workloads trust its signer and it trusts the earlier certificates, or if it
+ * results from rotations of the applied authority while this replica was down.
  */
 export function maySucceed(
   knownStage: SharedStage | null,
@@ -146,8 +146,8 @@ export function maySucceed(
 }
 
 /**
- * A root that an operator puts into the Secret is the next one of a rotation. If another rotation is signing, the applied stage is restored
- * instead, because there can be only two roots.
+ * A root that an operator puts into the Secret starts a rotation to this root. If another rotation is signing, the applied stage is restored instead,
+ * because there can be only two roots.
  */
 export function startRotation(newRoot: AuthorityId, knownJournal: SharedJournal, nowMs: number): SharedJournal {
   if (knownJournal.stage === 'signing') return knownJournal;

@@ -16,7 +16,7 @@ interface ConfigSourceContext extends ConfigSourceInput {
   places: string[];
   /** There were too many events, or some may be missing. */
   isFullRead: boolean;
-  /** Whether a burst began before the next read, or during the current one. */
+  /** Whether a burst began since the start of the last read. */
   isBurst: boolean;
   /** Whether the last read overlapped a burst and was not reported, although it had changes. */
   isUnreported: boolean;
@@ -25,7 +25,7 @@ interface ConfigSourceContext extends ConfigSourceInput {
   failures: number;
 }
 
-/** If there are more, the complete source is read. */
+/** If more places changed, the complete source is read. */
 const maxPlaces = 256;
 
 /** Quiet time that ends a burst. `git checkout` of 3,000 files has shorter gaps. */

@@ -13,7 +13,7 @@ export type SourceResponseReceived = {
   nonce: string;
   known: number;
   removed: number;
-  /** Their previous versions are kept. */
+  /** Number of rejected objects, whose previous versions are kept. */
   rejected: number;
 };
 /** xds-source-N/stream → xds-source-N. The stream, or the attempt to open one, ended. */

@@ -27,7 +27,7 @@ import {
 } from './watch-strategy.ts';
 
 export interface ConsulCatalogInput {
-  /** Name of the datacenter; empty: the agent's. */
+  /** Name of the datacenter; empty for that of the agent. */
   datacenter: string;
 }
 
@@ -101,7 +101,7 @@ export const consulCatalogSetup = setup({
   guards: {
     hasFailed: (_, { outcome }: { outcome: string }) => outcome === 'failed',
     removesTooMuch: ({ context }, outcome: ReadOutcome) => holdReasonOf(context, outcome) !== undefined,
-    /** The response was not repeated often enough, or its token may not see all objects. */
+    /** The response was not repeated often enough, or the token may not see all objects. */
     isUnconfirmed: ({ context }, outcome: ReadOutcome) =>
       holdReasonOf(context, outcome) !== undefined &&
       (isRestricted(outcome) || context.repetitions + 1 < minRepetitions),

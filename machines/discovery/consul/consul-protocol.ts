@@ -8,7 +8,7 @@ export type ConsulFailure = {
   status: number;
 };
 
-/** consul/datacenters → consul. These datacenters are read, and no others. Empty: that of the agent. */
+/** consul/datacenters → consul. These datacenters are read, and no others. An empty name means the datacenter of the agent. */
 export type DatacentersListed = { type: 'datacenters.listed'; datacenters: string[] };
 
 /** discovery/http → consul → consul-catalog-N. An operator confirms the response that is held back. */

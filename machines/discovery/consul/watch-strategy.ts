@@ -23,16 +23,16 @@ export interface ChosenStrategy {
   connections: number;
 }
 
-/** HTTP/1.1 needs one per query. An agent allows 200 connections per address, and other programs of the host need some. */
+/** HTTP/1.1 needs one connection per query. An agent allows 200 connections per address, and other programs of the host need some. */
 export const maxConsulConnections = 150;
 /** Connections needed by the coarse strategy, also after a 429. */
 export const minConsulConnections = 8;
 /** Streams of one HTTP/2 connection of an agent. */
 const streamsPerConnection = 250;
 const maxHttp2Connections = 8;
-/** The list of nodes, and checks. */
+/** Queries for the list of nodes and for checks. */
 const nodeLists = 2;
-/** The list of services. */
+/** Query for the list of services. */
 const serviceLists = 1;
 const coarseQueryCount = 3;
 

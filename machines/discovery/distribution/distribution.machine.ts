@@ -15,7 +15,7 @@ interface DistributionContext {
   tookMs: number;
 }
 
-/** Many proxies reject the same error at about the same time. */
+/** Many proxies reject the same invalid resource at about the same time. */
 const minDebounceMs = 100;
 const minRecheckMs = 500;
 const maxRecheckMs = 5_000;

@@ -21,8 +21,8 @@ export type {
 } from './leader.setup.ts';
 
 /**
- * Leader election for one duty by a Lease. The API server names the holder. Each replica measures expiry with its local clock: the holder from before
- * it sent the last renewal, the others from when they read that renewal, so later, and for longer. A claim is conditional on the version that was
+ * Leader election for one duty by a Lease. The API server names the holder. Each replica measures expiry with its local clock: the holder counts from
+ * before it sent the last renewal; the others count from when they read that renewal, and wait longer. A claim is conditional on the version that was
  * read, so only one of several claims succeeds.
  */
 export const leaderMachine = leaderSetup.createMachine({

@@ -19,7 +19,7 @@ interface ApiServerContext extends ApiServerInput {
   unsynced: ResourceName[];
   /** Whether the server is assumed to support streaming lists. */
   streams: boolean;
-  /** Whether the outage was so long that the server may have been restored from a backup and have reached earlier versions again. */
+  /** Whether the outage was so long that the server may have been restored from a backup, and may use earlier versions again. */
   wasLongAway: boolean;
   failures: number;
   /** Random, from 0 to 1: spreads the probes of replicas. */

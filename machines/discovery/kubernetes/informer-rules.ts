@@ -1,9 +1,9 @@
-/** A plain record and pure functions. */
+/** The record of an informer, and pure functions that decide about its requests. */
 import type { RequestFailure, ResourceName, ResourceVersion } from './kubernetes-protocol.ts';
 
 /**
- * Version requested for the next list. `not older`: at least the last version, so that no object goes back in time. `newest`: the current
- * state. `newest at once`: without pages, whose version the server may forget between two requests.
+ * Version requested for the next list. `not older`: at least the last version, so that no object is replaced by an older one. `newest`: the current
+ * state. `newest at once`: in one response, because the server may forget the version between the requests for two pages.
  */
 export type ListBasis = 'not older' | 'newest' | 'newest at once';
 

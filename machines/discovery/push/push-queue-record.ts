@@ -6,7 +6,7 @@
  */
 import type { ConfigKeyText, ProxiesServe } from '../protocol.ts';
 
-/** Changes kept separately for proxies that have received some of them. More are merged into one, for all waiting proxies. */
+/** Maximum number of changes that are kept separately. Beyond it, all changes are merged into one, for all waiting proxies. */
 export const maxChanges = 64;
 
 export interface Change {

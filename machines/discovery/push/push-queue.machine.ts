@@ -23,7 +23,7 @@ import {
 } from './push-queue-record.ts';
 
 export interface PushQueueInput {
-  /** Maximum number of streams that the xDS server has an order for at a time (PILOT_PUSH_THROTTLE). */
+  /** Maximum number of streams that the xDS server is ordered to push to at a time (PILOT_PUSH_THROTTLE). */
   throttle: number;
 }
 

@@ -17,7 +17,7 @@ export interface RegistrationInput {
 
 interface RegistrationContext extends RegistrationInput {
   isConnected: boolean;
-  /** Whether another namespace has its slot: the entry is deleted without a grace period. */
+  /** Whether the slot of the workload was given to another namespace: the entry is deleted without a grace period. */
   isDisplaced: boolean;
   /** Whether the entry is written and names this replica. */
   isRegistered: boolean;

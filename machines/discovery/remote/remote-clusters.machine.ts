@@ -8,7 +8,7 @@ import { remoteClustersTimeline } from '../timeline.ts';
 export interface KnownRemote {
   cluster: string;
   revision: string;
-  /** N of its `api-server-N`. */
+  /** N of the cluster's `api-server-N`. */
   number: number;
   synced: boolean;
 }

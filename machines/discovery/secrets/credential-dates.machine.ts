@@ -5,7 +5,7 @@ import type { ConfigKeyText, PushRequest } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface CredentialDates {
-  /** Secrets with a part that became valid or expired since the last comparison. */
+  /** Secrets of which a certificate or revocation list became valid or expired since the last comparison. */
   due: ConfigKeyText[];
   nextInMs: number | null;
 }

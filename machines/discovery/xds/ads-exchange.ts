@@ -334,7 +334,7 @@ function exceedsNames(
     lists.reduce((sum, { length }) => sum + length, 0) <= maxNames &&
     lists.reduce((sum, list) => sum + charactersIn(list), 0) <= maxNameChars;
   const currentLists = Object.values(watches).map(({ names }) => names);
-  // Most requests add no names: overlaps matter only if the sum exceeds the limit.
+  // The sum counts repeated names twice, so the exact number matters only if the sum exceeds the limit.
   if (isWithin([...currentLists, ...requestedLists])) return false;
   const otherTypeNames = Object.entries(watches).flatMap(([typeUrl, { names }]) =>
     typeUrl === request.typeUrl ? [] : [names],

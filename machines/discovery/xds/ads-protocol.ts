@@ -40,7 +40,7 @@ export type ResponseOrder = {
   names: readonly string[] | '*';
   /** Send all subscribed resources, whatever was sent before. */
   all: boolean;
-  /** With `all`: resources that the client reports; those with their current version are not sent. */
+  /** With `all`: resources that the client reports. Those whose reported version is current are not sent. */
   has?: KnownResources;
   /** Send these, whatever was sent before. */
   requested: readonly string[];
@@ -124,7 +124,7 @@ export type ResponsesScheduled = { type: 'responses.scheduled'; orders: readonly
 /** The subscription of a type changed. */
 export type WatchChanged = { type: 'watch.changed'; typeUrl: string; watch: Watch };
 
-// ---- ads-connection/stream → ads-connection: what became of an order
+// ---- ads-connection/stream → ads-connection: outcome of an order
 
 /** A response was sent. `sentAt`: Unix time in milliseconds. */
 export type ResponseSent = {

@@ -109,8 +109,8 @@ function acknowledge(watch: Watch): Watch {
 type Subscription = Pick<Watch, 'wildcard' | 'names'>;
 
 /**
- * Meaning of a list of names. An empty list means all resources in the first request of a type that can be requested completely, and until a name is
- * sent. A list with one empty name means none.
+ * Meaning of a list of names. An empty list means all resources if the type can be requested completely and the client has not sent a name yet. A
+ * list with one empty name means none.
  */
 function subscriptionOf(request: SotwRequest, previousWatch: Watch | undefined): Subscription {
   const { names, hasStar } = readNames(request.names);
@@ -280,7 +280,7 @@ export function withoutAcknowledgement(watch: Watch): Watch {
   return isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
 }
 
-/** If the client acknowledges nothing any more, sends resources that wait for clusters like a change. */
+/** Called when the client acknowledges nothing any more: sends resources that wait for clusters, as after a change. */
 export function withoutWaits(watch: Watch): Watch {
   return watch.awaits === undefined ? watch : withChange(withAwaited(watch));
 }

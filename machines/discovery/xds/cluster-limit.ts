@@ -1,6 +1,6 @@
 /**
- * After the limit of a wait, resources that wait for the cluster are sent, and it is abandoned. The cluster is sent again with a time limit for its
- * dependencies: Envoy then uses it and acknowledges clusters again (measured with Envoy 1.40 in both protocols). Without that limit, all clusters of
+ * When the limit of a wait has passed, the cluster is abandoned, and resources that wait for it are sent. The cluster is sent again with a time limit
+ * for its dependencies: Envoy then uses it and acknowledges clusters again (measured with Envoy 1.40 in both protocols). Otherwise, all clusters of
  * the client would stay unacknowledged.
  */
 import { anyCluster, type GivenUpCluster, type NewCluster, type Rollout, settleRollout } from './cluster-rollout.ts';
@@ -23,8 +23,8 @@ export type NextSuspects = {
 };
 
 /**
- * Number of possible suspects abandoned at first; it doubles with each further limit, so that a slow client does not get all its clusters
- * again.
+ * Number of possible suspects abandoned at first. It doubles each time that the limit passes again, so that a slow client does not get all its
+ * clusters again.
  */
 export const firstSuspects = 100;
 

@@ -89,8 +89,8 @@ export function isRemovalPending({ retained }: Rollout): boolean {
 }
 
 /**
- * Removable clusters are removed with the next CDS response: for one step, none is sent only for them (in state of the world, it would contain all
- * other clusters).
+ * Removable clusters are removed with the next CDS response. For one step, no response is sent only to remove them (in state of the world, it would
+ * contain all other clusters).
  */
 export function rolloutAfterRemovalStep(rollout: Rollout): Rollout {
   const retainedClusters = rollout.retained.map((cluster): RetainedCluster => {

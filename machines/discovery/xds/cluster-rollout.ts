@@ -8,7 +8,7 @@ import type { AdsRequest, RetentionState } from './ads-protocol.ts';
 import { extensionType, listenerType, routeType } from './ads-types.ts';
 import type { Watch } from './watch-record.ts';
 
-/** A cluster that was sent in a version that the client does not use yet. */
+/** A cluster of which the client does not use the newest version yet. */
 export type NewCluster = {
   /** Name, or {@link anyCluster}. */
   name: string;
@@ -18,7 +18,7 @@ export type NewCluster = {
    * has passed; no resource waits. For {@link anyCluster}: the possible causes are abandoned, more with each CDS response.
    */
   state: 'unsent' | 'sent' | 'updating' | 'rejected' | 'abandoned';
-  /** Event after which it is usable: an EDS response with its assignment, or the acknowledgement of its CDS response. */
+  /** Event after which the cluster is usable: an EDS response with its assignment, or the acknowledgement of its CDS response. */
   needs: 'assignment' | 'acknowledgement';
   assignment: string;
   /** Nonce of its CDS response; empty while unsent. */
@@ -42,7 +42,7 @@ export type GivenUpCluster = {
 export type HeldResource = {
   typeUrl: string;
   name: string;
-  /** Clusters that it waits for; if empty, it can be sent. */
+  /** Clusters that the resource waits for; if empty, the resource can be sent. */
   clusters: readonly string[];
 };
 
@@ -109,7 +109,7 @@ function isUnusable({ state }: NewCluster): boolean {
   return state !== 'abandoned' && state !== 'updating';
 }
 
-/** A resource waits for the cluster, or the acknowledgement of all clusters depends on it. */
+/** The limit runs while a resource waits for a cluster, or the acknowledgement of all clusters depends on one. */
 export function isLimitRunning({ newClusters }: Rollout): boolean {
   return newClusters.some(({ stepsLeft }) => stepsLeft > 0);
 }

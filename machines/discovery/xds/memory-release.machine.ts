@@ -12,7 +12,7 @@ interface MemoryReleaseContext {
   maxServed: number;
 }
 
-/** Fewer proxies leave less garbage than an idle control plane uses anyway. */
+/** The garbage of fewer proxies is small compared with the memory of an idle control plane. */
 export const minReleasedProxies = 200;
 /** Proxies that lost their connection return within this time: Envoy's first back-off is 0.5 s. */
 export const settleMs = 5_000;

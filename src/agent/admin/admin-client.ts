@@ -30,7 +30,7 @@ export interface AdminClient {
   post(path: string): Promise<void>;
   /** Never rejects. */
   state(limitMs?: number): Promise<AdminState>;
-  /** Whether the connection is refused, so that no process listens. Never rejects. */
+  /** Whether the connection is refused because no process listens. Never rejects. */
   isClosed(limitMs: number): Promise<boolean>;
   /** Rejects without a valid response. */
   serverInfo(): Promise<ServerInfo>;

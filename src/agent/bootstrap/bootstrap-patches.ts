@@ -38,7 +38,7 @@ export class BootstrapPatches {
   }
 
   /**
-   * @param bootstrap without patches, to test them
+   * @param bootstrap builds the bootstrap without patches, to test the stored patches
    * @throws Error if the patches do not fit the bootstrap
    */
   async restore(bootstrap: () => object): Promise<void> {

@@ -120,7 +120,7 @@ function tag([name, regex]: readonly [string, string]): Record<string, string> {
 
 const tagNameDescription = 'a tag name of letters, digits and _ . : / -';
 
-/** The regular expression contains the name unescaped. */
+/** The names are not escaped in the regular expression, so special characters are errors. */
 function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): string[] {
   const configuredNames: [source: string, name: string][] = [
     ...config.extraStatTags.map((name): [string, string] => ['extraStatTags', name]),
@@ -134,7 +134,7 @@ function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): s
   return [...new Set(names.map(([, name]) => name))];
 }
 
-/** Envoy's limit for a regular expression, which also applies to names here. */
+/** Envoy's limit for a regular expression; the names of tags have the same limit. */
 const maxPatternLength = 1024;
 
 function inclusionPatterns({

@@ -89,7 +89,7 @@ function serviceOf(option: string, settings: unknown): RemoteService | undefined
 interface Tracer {
   readonly name: string;
   readonly cluster: string;
-  /** SNI of the collector, unless configured. */
+  /** SNI for the collector if none is configured. */
   readonly tlsName: string;
   readonly http2: boolean;
   settings(serviceName: string, configured: Json): Json;

@@ -54,10 +54,10 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWar
     // Overridden by the pod's environment (`values`).
     ...(interceptionMode !== undefined && { INTERCEPTION_MODE: interceptionMode }),
     ...(meshId !== undefined && { MESH_ID: meshId }),
-    // The control plane reports it (pilot_xds, /debug/syncz), and matches it with proxyVersion of EnvoyFilters.
+    // The control plane reports this version (pilot_xds, /debug/syncz), and matches it with proxyVersion of EnvoyFilters.
     ISTIO_VERSION: facts.agentVersion,
-    // From ISTIO_VERSION, the control plane infers that the agent serves certificates. If it does not and this key is missing, Envoy waits for them
-    // without limit.
+    // From ISTIO_VERSION, the control plane infers that the agent serves certificates. If the agent does not and this key is missing, Envoy waits for
+    // them without limit.
     WORKLOAD_CERTIFICATES: String(facts.hasSecrets),
     ...(facts.hasSecrets && { REVOCATION_LISTS: 'true' }),
     // The control plane sends URLs of Wasm modules only to proxies whose agent fetches them.

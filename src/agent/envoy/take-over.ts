@@ -11,7 +11,7 @@ export interface TakeoverEnvironment {
   readonly hadParent?: boolean;
 }
 
-/** A serving Envoy responds in a few milliseconds, on a busy host later; a child needs longer than this to attach. */
+/** A serving Envoy responds in a few milliseconds, or later on a busy host. A child needs more time to attach. */
 const firstProbeLimitMs = 2_000;
 /** The check after the exit delays the report of the exit if the parent hangs. */
 const exitProbeLimitMs = 500;

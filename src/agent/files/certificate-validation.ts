@@ -40,7 +40,7 @@ export function certificateValidator(
         if (setResult.is !== 'taken') failedSets.push({ set, result: setResult });
         if (setResult.is === 'not known' || failedSets.length >= maxRejectedSets) return failedSets;
       }
-      // If only all together are rejected, report that message.
+      // If Envoy rejects the sets only together, report that message.
       if (failedSets.length === 0) failedSets.push({ set: batch[0]!, result });
     }
     return failedSets;

@@ -52,7 +52,7 @@ export function watchDirectory(
   files: Partial<WatchedFiles> = {},
   names: WatchedNames = (name) => certificateFile.test(name),
 ) {
-  // A check that hangs survives the abort of its watch.
+  // A check that hangs continues after its watch was aborted.
   const hanging = new Set<string>();
   return fromCallback<{ type: never }, { directory: string; knownHash: string | null }>(({ input, sendBack }) => {
     const changeBurst = new BurstReporter((path) =>
@@ -166,7 +166,7 @@ class DirectoryWatch {
   async #ensureWatched(): Promise<void> {
     const { files, times } = this.#environment;
     const identity = await identityOf(this.#directory, files);
-    // Content before the watch, or the current content if unknown.
+    // Compare with the content before the watch, or with the current content if that is unknown.
     if (this.#isFirstCheck) await this.#compareFirst();
     if (this.#isClosed) return;
     if (identity !== this.#identity) this.#watchNewDirectory(identity);
@@ -268,7 +268,9 @@ async function identityOf(directory: string, files: WatchedFiles): Promise<strin
   }
 }
 
-/** A hash that never repeats, because change times cannot be set. Sequential, so that a check blocks at most one thread. */
+/**
+ * The hash includes change times, which cannot be set, so it never repeats. Files are read sequentially, so that a check blocks at most one thread.
+ */
 async function contentsOf(
   directory: string,
   { files, isWatchedName }: Pick<WatchEnvironment, 'files' | 'isWatchedName'>,

@@ -10,7 +10,7 @@ export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   for (const [name, ms] of durationsOf(options)) {
     if (ms > maxTimerMs) errors.addFlagError(name, outOfRange(`at most ${maxTimerMs / 3_600_000}h`, `${ms}ms`));
   }
-  // Envoy rejects 0, and numbers with an exponent.
+  // Envoy rejects 0, and numbers with an exponent, as which JavaScript writes very small ones.
   if (options.connectTimeoutMs < 1)
     errors.addFlagError('--connectTimeout', outOfRange('at least 1ms', `${options.connectTimeoutMs}ms`));
   for (const [port, names] of sharedPorts(options)) {

@@ -23,7 +23,7 @@ export interface ProxyOptions {
   readonly nodeId: string | undefined;
   /** Port of the local token exchange; 0 if disabled. */
   readonly stsPort: number;
-  /** SANs in the node metadata; `undefined` for the required SAN of the control plane's certificate. */
+  /** SANs in the node metadata. If `undefined`, the required SAN of the control plane's certificate is used. */
   readonly pilotSans: readonly string[] | undefined;
   readonly platformMetadata: Readonly<Record<string, string>> | undefined;
   readonly podLabels: Readonly<Record<string, string>>;

@@ -277,7 +277,7 @@ function watchOptions(
   { role, flags, config, identity }: Pick<ProxyOptions, 'role' | 'config' | 'identity'> & { flags: ProxyFlags },
   errors: OptionErrors,
 ): ProxyOptions['watch'] {
-  // The agent's SDS server updates these files without a restart. A directory of --watchCerts is always watched.
+  // The agent's SDS server sends changes of these files to Envoy without a restart. A directory of --watchCerts is always watched.
   const isServed = (directory: string): boolean =>
     identity.mounted !== undefined && resolve(directory) === dirname(resolve(identity.mounted.certificate));
   const requiredFiles = tlsFiles(config);

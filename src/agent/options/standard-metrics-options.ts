@@ -10,7 +10,7 @@ export interface StandardMetricsOptions {
 
 const limits = { min: 1, max: 100_000 } as const;
 
-/** @returns `undefined` also with a custom bootstrap, which may lack the cluster */
+/** @returns `undefined` if disabled, or with a custom bootstrap, which may lack the cluster for access logs */
 export function standardMetricsOptions(
   { env, ownBootstrap }: { env: NodeJS.ProcessEnv; ownBootstrap: boolean },
   errors: OptionErrors,

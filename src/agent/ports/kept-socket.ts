@@ -28,7 +28,7 @@ export interface PassingHeader {
 }
 
 export const readyResponse = 'ready\n';
-/** Sent when all queries were read, and those for names of the table have a response. */
+/** Sent when all queries were read, and queries for names of the name table have a response. */
 export const acknowledgedResponse = 'taken\n';
 
 interface Handle {

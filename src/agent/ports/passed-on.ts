@@ -32,7 +32,7 @@ export class PassedTraffic {
   readonly #receiverByPort = new Map<PassedPort, PassedTrafficReceiver>();
   readonly #waitingSockets = new Set<Socket>();
   #server: Server | undefined;
-  /** The record counts too, because the socket may have been deleted. */
+  /** Also true if only the record exists, because the socket may have been deleted. */
   readonly isAfterAnother: boolean;
 
   constructor(directory: string) {

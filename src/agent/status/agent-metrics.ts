@@ -43,7 +43,7 @@ export class AgentMetrics {
   /** The serving epoch, or the last one that served. */
   #epoch = '';
   #notServingSeconds = 0;
-  /** Measured by the clocks of the trace and of this class. */
+  /** `t`: clock of the trace. `now`: clock of this class. */
   #idleSince: { t: number; now: number } | undefined;
   #unresponsiveSince: number | undefined;
   #hasCertificate = (): boolean => true;
@@ -101,7 +101,7 @@ export class AgentMetrics {
   /**
    * An Envoy that is stopped or hangs does not serve; a refused connection proves nothing, because a hot restart moves the admin port.
    *
-   * @returns whether this probe was the first with another result
+   * @returns the change that this probe was the first to detect
    */
   recordProbe({ responded, timedOut }: ProbeResult): 'stopped responding' | 'responds again' | 'unchanged' {
     const isUnresponsive = this.#unresponsiveSince !== undefined;

@@ -1,4 +1,4 @@
-/** The injector writes these environment variables with JSON. */
+/** Parses environment variables into which the injector writes JSON. */
 import { type FieldViolation, mustBe, wrongType } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 

@@ -262,7 +262,7 @@ class StatusEndpoint {
     if (change === 'responds again') log.info('envoy.responsive');
   }
 
-  /** Whether there is no child, which may have the admin port. */
+  /** Whether the serving epoch is the newest one. Otherwise, its child may have the admin port. */
   get #servesNewest(): boolean {
     return this.#environment.newestEpoch() === this.#servingEpoch;
   }

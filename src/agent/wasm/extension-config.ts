@@ -22,7 +22,7 @@ export interface RemoteCode {
   readonly pullSecret: string | undefined;
 }
 
-/** VM variables of the control plane (also of Istio) that control how the agent fetches modules; Envoy does not receive them. */
+/** VM variables with which a control plane (also Istio's) controls how the agent fetches modules; Envoy does not receive them. */
 export const pullVariables = {
   secret: 'ISTIO_META_WASM_IMAGE_PULL_SECRET',
   policy: 'ISTIO_META_WASM_IMAGE_PULL_POLICY',

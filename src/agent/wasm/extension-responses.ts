@@ -229,7 +229,7 @@ function refusalText({ code, failure }: Extension): string {
   return `extension ${code!.extension}: failed to fetch Wasm module ${urlWithoutCredentials(code!.url)}: ${failure}`;
 }
 
-/** Resources can be in any order, but the first one must show the type of a long response. */
+/** Resources are written first, because the first one must show the type of a long response. */
 function bytesOf({ otherFields }: Response, contents: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([
     ...contents.map((content) => encodeField(resourcesField, content)),

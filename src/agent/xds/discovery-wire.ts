@@ -161,7 +161,7 @@ export function internalRequest(
   return writer.finish();
 }
 
-/** Rejects the response with the nonce of the same request. */
+/** Fields that turn an acknowledgement into a rejection of the response with the same nonce. */
 export function rejectionOf(refusal: string, protocol: DiscoveryProtocol): Uint8Array {
   const status = new BinaryWriter().tag(1, WireType.Varint).int32(grpcCodes.INTERNAL);
   status.tag(2, WireType.LengthDelimited).string(refusal.slice(0, maxReasonCharacters));

@@ -34,7 +34,7 @@ export function isRequestedInNamespace(baseId: number): boolean {
 
 export const socketNameOf = (baseId: number): string => `chartpilot_base_id_${baseId}`;
 
-/** Random, so that no other process can take them first. */
+/** The names are random, so that no other process can take them first. */
 export const containerNamesOf = (baseId: number, random: string) => ({
   request: `chartpilot_wants_id_${baseId}_${random}`,
   held: `${socketNameOf(baseId)}_in_${random}`,

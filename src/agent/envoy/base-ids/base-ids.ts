@@ -1,7 +1,7 @@
 /**
  * Envoy derives the names of its shared memory and sockets from its base ID, so each agent needs its own base ID. The owner of a base ID is the
  * process that holds its abstract socket: names are unique in a network namespace, and the kernel closes the socket when the owner exits. Any process
- * of that namespace can take a free name; base-id-ownership.ts prevents that this ends an agent's Envoys.
+ * of that namespace can take a free name; base-id-ownership.ts protects an agent's Envoys against such a process.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

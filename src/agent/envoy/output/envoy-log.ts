@@ -38,11 +38,11 @@ const expectedWarnings: readonly RegExp[] = [
   caughtSignal,
   /^\w+ gRPC config stream to [xs]ds-grpc closed( since \ds ago)?: 1[34], .*upstream_reset_(before|after)_response_started\{/,
 ];
-/** The agent sent this status on its xDS socket. */
+/** Envoy's message about a status that the agent sent on the xDS socket, and logged itself. */
 const loggedByAgent = /^\w+ gRPC config stream to xds-grpc closed( since \d+s ago)?: \d+, .*\{via_upstream\}/;
 /**
- * Start of the reason, as in `: Proto constraint validation failed`. In an error about a message it follows the text of that message, which has many
- * lines.
+ * Start of the reason, as in `: Proto constraint validation failed`. In an error about a message, the reason follows the text of that message, which
+ * has many lines.
  */
 const endOfError = /^: (?=[A-Z])/;
 const parentRefusal = 'previous envoy process is still initializing';

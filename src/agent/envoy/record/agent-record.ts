@@ -151,7 +151,7 @@ export class AgentRecord {
   }: Pick<RecordedProcess, keyof EpochId | 'adminPort' | 'configFile'>): string {
     const folder = `envoy-${baseId}-${epoch}-${process.pid}-${startTimeOf(process.pid) ?? ''}-${this.#startCount++}`;
     const otherProcesses = this.#processes.filter((other) => other.epoch !== epoch || other.baseId !== baseId);
-    // An agent that was about to take over has observed this process's exit and left its folder, which the record no longer names.
+    // An earlier process of this epoch may have left its folder, because an agent that was about to take over observed the exit.
     const previousProcesses = this.#processes.filter((other) => !otherProcesses.includes(other));
     for (const process of previousProcesses) killDetached(join(this.#directory, process.folder));
     this.#processes = [...otherProcesses, { epoch, baseId, folder, configFile, adminPort, startedAtMs: hostMs() }];
@@ -227,7 +227,7 @@ export class AgentRecord {
     return { ...knowledge, epochs };
   }
 
-  /** Handling the exit of an unneeded Envoy removes its folder, so that nothing is left to adopt. */
+  /** A draining or retiring Envoy without a folder has exited, because the folder is removed when the exit is handled. */
   #hasEnded(phase: EpochRecord['phase'], folder: string | undefined): boolean {
     if (phase !== 'leaving' && phase !== 'retiring') return false;
     return folder === undefined || !existsSync(join(this.#directory, folder));
