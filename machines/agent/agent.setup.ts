@@ -66,7 +66,6 @@ export interface AgentContext extends AgentInput {
 export interface AgentOutput {
   /** 0 after an ordered exit, 1 after a failure; after a hand-over see `successionExitCodeOf`. */
   exitCode: number;
-  /** Messages for the operator; empty after an ordered exit. */
   trouble: string[];
 }
 

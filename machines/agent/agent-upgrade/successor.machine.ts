@@ -9,7 +9,7 @@ const turnLimitMs = 4_000;
 /** The kernel releases the base IDs of a killed agent within this time. */
 const claimLimitMs = 1_000;
 
-/** Without a grant, the older agent has exited. */
+/** `isGranted` is false if the older agent exited. */
 export interface SuccessorClaim {
   isGranted: boolean;
 }

@@ -15,6 +15,6 @@ const toleranceMs = ({ parentShutdownMs }: ParentShutdown): number => Math.max(1
 export const hasShutDown = ({ code, signal }: { code: number | null; signal: string | null }): boolean =>
   code === 0 || signal === 'SIGUSR1';
 
-/** The earliest expected exit counts from the detection of the live child. */
+/** Earliest expected exit of the parent, counted from the detection of the live child. */
 export const parentDueMs = (shutdown: ParentShutdown): number =>
   Math.max(0, shutdown.parentShutdownMs - shutdown.unseenMs - toleranceMs(shutdown));

@@ -289,7 +289,6 @@ export const certWatcherMachine = setup({
               },
             ],
             onError: [
-              // Envoy keeps the active files.
               {
                 guard: 'hasActiveFiles',
                 target: 'validation backoff',

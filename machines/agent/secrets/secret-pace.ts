@@ -64,8 +64,8 @@ export interface ObtainFailure {
 }
 
 /**
- * Without a certificate: 0.5 s growing to 60 s, ±50 %. With one: full jitter in a window that grows to 10 min, limited to a quarter of the remaining
- * lifetime. The delay that the authority requested is a minimum.
+ * Without a certificate, the pause grows from 0.5 s to 60 s, ±50 %. With one, the pause is random in a window that grows to 10 min, at most a quarter
+ * of the remaining lifetime. The delay that the authority requested is a minimum.
  */
 export function pauseMs({ failures, draw, leftMs, pushbackMs }: ObtainFailure): number {
   const exponentialMs = firstPauseMs * backoffFactor ** (Math.min(failures, maxFailures) - 1);

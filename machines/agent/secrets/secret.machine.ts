@@ -44,13 +44,11 @@ interface SecretContext extends SecretInput {
   renewAtMs: number;
   /** Hash of the current version's root; empty if unknown. */
   root: string;
-  /** The certificate must not have these roots. */
   tainted: readonly string[];
   /** Random, from 0 to 1; drawn once per version. */
   draw: number;
   nowMs: number;
   credential: CallerCredential;
-  /** Consecutive failures; once the last version has expired, only those after the expiry. */
   failures: number;
   pauseMs: number;
 }

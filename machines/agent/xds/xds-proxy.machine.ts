@@ -55,7 +55,6 @@ interface XdsProxyContext extends XdsProxyInput {
 
 /** Hot restarts and replacements need several streams. */
 const maxEnvoyStreams = 8;
-/** Each target and each server of a pod's programs has a stream. */
 const maxProxylessStreams = 64;
 /** After these streams, one opens per period, because each uses a connection to the control plane. */
 const burstSize = 16;

@@ -13,7 +13,7 @@ export interface SharedStage {
 
 /**
  * shared-authority/secret → shared-authority. The Secret has an authority that can sign. `reading`: number of the read. `isCompatible`: this replica
- * distributes the root of that authority, which in turn distributes the root of the current signer.
+ * distributes the root of the signer in the Secret, and the Secret has the root of this replica's signer.
  */
 export type SharedAuthorityRead = {
   type: 'shared-authority.read';

@@ -54,7 +54,6 @@ export function retryDelayMs({ failures, absences, draw, retryAfterMs }: Informe
   return Math.max(delay, Math.min(retryAfterMs, maxRetryAfterMs));
 }
 
-/** An absent kind is requested soon, then at increasing intervals. */
 export function absentDelayMs({ absences, draw }: InformerRecord): number {
   return Math.min(minAbsentMs * 2 ** Math.max(0, absences - 1), maxAbsentMs) * (1 + draw / 2);
 }

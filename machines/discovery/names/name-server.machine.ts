@@ -1,7 +1,6 @@
 import { optionalPortMachine } from '../optional-port.ts';
 import { nameServerTimeline } from '../timeline.ts';
 
-/** The DNS server of the control plane: its port is open while proxies are served. */
 export const nameServerMachine = optionalPortMachine({
   id: 'name-server',
   description: 'The DNS server of the control plane.',

@@ -28,7 +28,6 @@ export const accessReviewMachine = setup({
     children: {} as { reviewing: 'reviewAccess' },
   },
   actors: {
-    /** A SubjectAccessReview: may the account list Secrets in its namespace? */
     reviewAccess: promiseEffect<AccessResult, AccessReviewInput>('reviewAccess'),
   },
   delays: {

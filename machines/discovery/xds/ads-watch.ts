@@ -88,8 +88,8 @@ function classifyFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest,
 }
 
 /**
- * S1, D1: a rejection gets no response. If it has the nonce of the last response, it settles that response. In delta its names count, because they
- * are sent only once; a complete list is repeated.
+ * S1, D1: a rejection gets no response. If it has the nonce of the last response, it settles that response. A delta client sends the names in it only
+ * once, so they count; a state-of-the-world client repeats its complete list.
  */
 function reject(watch: Watch | undefined, request: AdsRequest, reason: string): Classification {
   if (watch === undefined) return { watch, requestClass: 'rejection' };

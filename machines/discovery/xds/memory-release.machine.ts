@@ -23,8 +23,8 @@ export const maxCollectionMs = 30_000;
  * When memory of disconnected proxies is returned to the system. V8 collects garbage only when objects are allocated, which an idle control plane
  * hardly does, and keeps the pages that a collection frees.
  *
- * Memory is released only while no proxy is served, so that no push is delayed: the release blocks the event loop for twice the time to mark the
- * live heap. An incremental collection precedes it, so that the garbage does not prolong this.
+ * Memory is released only while no proxy is served, so that no push is delayed: the release blocks the event loop for twice the time to mark the live
+ * heap. An incremental collection precedes it, so that garbage does not prolong the release.
  */
 export const memoryReleaseMachine = setup({
   types: {

@@ -24,7 +24,6 @@ export async function getRejectedListeners(admin: Pick<AdminClient, 'get'>): Pro
   }
 }
 
-/** Validates the response, because another program may use the port. */
 function rejectedListenersIn(configDump: unknown): RefusedListener[] | undefined {
   const configs = fieldOf(configDump, 'configs');
   // Proto JSON omits an empty list.

@@ -161,7 +161,6 @@ function overloadManager({ config, node }: BootstrapFacts): Json {
   };
 }
 
-/** Uses the first positive count of the proxy configuration, the node metadata and the older runtime flag. */
 function connectionLimit({ connectionSettings, runtimeValues }: ProxyConfig, { metadata }: EnvoyNode): number {
   const candidates = [
     connectionSettings?.globalDownstreamConnectionLimit,

@@ -22,7 +22,6 @@ import { readTextOrEmpty, removeQuietly } from './quiet-files.ts';
 /** The start time identifies a process even if its PID is reused. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Field 22 of /proc/PID/stat. */
   readonly startTime: string;
 }
 

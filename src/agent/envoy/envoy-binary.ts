@@ -186,7 +186,6 @@ function cacheNameOf(version: string, platform: string): string {
 
 interface PipInstall extends Required<Pick<InstallOptions, 'python' | 'env' | 'progress'>> {
   readonly requirement: string;
-  /** pip may install only the archive with this SHA-256. */
   readonly archive: string;
   readonly target: string;
   readonly platform: string;

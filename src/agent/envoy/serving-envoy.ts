@@ -15,7 +15,6 @@ export interface EpochId {
   readonly baseId: number;
 }
 
-/** The start time identifies the process too, because the kernel reuses PIDs. */
 export class ServingProcess {
   readonly #pid: number;
   readonly #startTime: string | undefined;

@@ -1,4 +1,3 @@
-/** The control plane may not get the workload's health from a kubelet. */
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
 import type { ProbeTimes } from '../../../machines/agent/xds/workload-health.machine.ts';

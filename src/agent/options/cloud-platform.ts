@@ -1,6 +1,6 @@
 /**
- * The firmware identifies the cloud, because queries to each cloud's metadata server would delay starts outside clouds. Any process on the link may
- * have the server's address.
+ * The firmware identifies the cloud. Queries to each cloud's metadata server would delay starts outside clouds, and any process on the link may have
+ * the server's address.
  */
 
 import { readFileSync } from 'node:fs';

@@ -161,7 +161,6 @@ function timeOf(time: string | undefined): string {
   return time === undefined ? '' : ` ${time}`;
 }
 
-/** Text format has no exemplars. */
 function exemplarOf(exemplar: string | undefined, to: ExpositionFormat): string {
   if (exemplar === undefined || to === 'text') return '';
   const [, labels = '', valueAndTime = ''] = /^[ \t]+#[ \t]*(\{.*\})(.*)$/s.exec(exemplar) ?? [];

@@ -30,7 +30,6 @@ export interface StatusServerEnvironment {
   readonly profiling: boolean;
   readonly heapSnapshots: boolean;
   readonly metricsForThisHost: boolean;
-  /** Envoy must serve these ports before the proxy is ready. */
   readonly application: ApplicationPorts;
   /** Returns why peers reject the workload's certificate because of its dates, otherwise `undefined`. Absent without secret server. */
   readonly certificateProblem?: () => string | undefined;

@@ -363,7 +363,7 @@ class StatusEndpoint {
       send(response, 405, 'method must be GET or HEAD\n');
       return;
     }
-    // Not awaited, because it never rejects, and this scrape waits for Envoy anyway.
+    // Not awaited, because the scrape itself waits for Envoy. The probe never rejects.
     if (this.#servingProcess !== undefined && this.#servesNewest) void this.#probeState('admin', false);
     await this.#mergedMetrics.serve(request, response);
   }
@@ -409,7 +409,6 @@ class StatusEndpoint {
     response.end('OK', orderSuccessor);
   }
 
-  /** The names include derived ones. */
   #names(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isRefused(request, response, { methods: ['GET', 'HEAD'] })) return;
     const names = this.#environment.names?.();

@@ -291,7 +291,6 @@ function withRefusal(frame: Buffer, refusal: string, protocol: DiscoveryProtocol
   return frameOf(Buffer.concat([frame.subarray(frameHeadBytes), rejectionOf(refusal, protocol)]));
 }
 
-/** The source is paused while the target is congested. */
 class CongestedSide {
   readonly #source: Duplex;
   readonly #target: Duplex;

@@ -1,4 +1,4 @@
-/** RFC 9110 §11.6.1, and the token service of the distribution specification. */
+/** A challenge as in RFC 9110 §11.6.1, for the token service of the distribution specification. */
 
 export interface Challenge {
   readonly scheme: string;
