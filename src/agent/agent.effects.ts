@@ -199,7 +199,7 @@ export async function agentWithEffects(
   return { machine, firstValidation };
 }
 
-/** All workloads receive the same configuration of Envoy, so Envoy reads the claim from an environment variable. */
+/** All workloads receive the same Envoy filters, so the filters read the workload's claim from an environment variable. */
 function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: boolean): MeshMetrics {
   const hasSecrets = provesIdentity(options.identity.settings);
   const workload = ownWorkload(buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets })).node.metadata);

@@ -23,7 +23,7 @@ export const predecessorMachine = setup({
   },
   actors: {
     link: callbackEffect<LinkOrder, undefined>('link'),
-    /** Afterwards, Envoys outlive their actors until control is resumed. */
+    /** From now on, Envoys outlive their actors until control is resumed. */
     writeRecord: promiseEffect<void, undefined>('writeRecord'),
     /** Releases the base IDs and Envoys only if the record is unchanged. */
     giveUp: promiseEffect<void, undefined>('giveUp'),

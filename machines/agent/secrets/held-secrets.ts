@@ -49,7 +49,6 @@ function directoryOf(file: string): string {
   return slash === 0 ? '/' : file.slice(0, slash);
 }
 
-/** A version without clients counts as acknowledged. */
 export function isAcknowledged({ isSubscribed, acknowledged, version }: HeldSecret): boolean {
   return !isSubscribed || acknowledged === version;
 }

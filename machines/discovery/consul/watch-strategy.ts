@@ -32,7 +32,6 @@ const streamsPerConnection = 250;
 const maxHttp2Connections = 8;
 /** Queries for the list of nodes and for checks. */
 const nodeLists = 2;
-/** Query for the list of services. */
 const serviceLists = 1;
 const coarseQueryCount = 3;
 

@@ -62,7 +62,6 @@ export const cappedFailureCount = ({ failures }: InformerRecord): number => Math
 
 export const incrementFailures = (failures: number): number => Math.min(failures + 1, maxFailures);
 
-/** Returns `undefined` if there is no alternative. */
 export function nextBasis(basis: ListBasis): ListBasis | undefined {
   if (basis === 'not older') return 'newest';
   return basis === 'newest' ? 'newest at once' : undefined;

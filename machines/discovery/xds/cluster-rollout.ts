@@ -100,7 +100,7 @@ export type ClustersSent = {
   absent: readonly string[];
 };
 
-/** Clusters that the client cannot use yet, because of which resources are held. */
+/** Clusters that the client cannot use yet, so that resources are held for them. */
 export function unusableClusters({ newClusters }: Rollout): readonly string[] {
   return newClusters.filter(isUnusable).map(({ name }) => name);
 }

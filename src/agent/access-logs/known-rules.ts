@@ -1,4 +1,3 @@
-/** Streams with the same name share rules and caches. */
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import { rulesIn, type StreamRules } from '../../model/standard-metrics/stream-rules.ts';
 

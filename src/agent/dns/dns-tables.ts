@@ -16,7 +16,7 @@ export class DnsTables {
     return this.#names;
   }
 
-  /** Rejects an invalid table and keeps the previous one. */
+  /** Rejects if the table is invalid, and keeps the previous one. */
   load(table: Uint8Array): Promise<void> {
     return this.#readQueue.run(async () => {
       this.#names = await new Turns().runSteps(this.#readNames(table));

@@ -23,7 +23,6 @@ export interface BinaryPaths {
 
 export interface OpenBinary {
   readonly fd: number;
-  /** Symbolic links are resolved. */
   readonly realPath: string;
   readonly stats: BigIntStats;
 }

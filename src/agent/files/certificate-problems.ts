@@ -134,7 +134,9 @@ function matchesKey(key: KeyObject, certificate: X509Certificate | string): bool
   }
 }
 
-/** Known pairs, then each other key with the file whose first certificate matches; remaining files are roots. */
+/**
+ * Pairs each key with the certificate of its known file name, or with the file whose first certificate matches the key. Remaining files are roots.
+ */
 function setsOf(files: readonly ReadFile[]): CertificateSet[] {
   const pairedSets = files.flatMap((file) => {
     if (file.keys.length === 0) return [];

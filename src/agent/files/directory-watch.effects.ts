@@ -236,7 +236,7 @@ class DirectoryWatch {
     const isContentKnown = this.#content !== null;
     const newestMs = await this.#compare();
     if (isContentKnown || this.#isClosed) return;
-    // Files are read when the watch is ordered, so report later changes.
+    // The chart reads the files when it orders the watch, so later changes are reported.
     const hasChanged = newestMs > this.#startedAtMs - clockTickMs;
     const hasTakenLong = Date.now() - this.#startedAtMs > this.#environment.times.identityCheckMs;
     if (hasChanged || hasTakenLong) this.#reportChange(this.#directory);

@@ -47,7 +47,7 @@ export async function findControlPlaneRootFile(
   return fallback();
 }
 
-/** The first existing candidate is used, or `otherwise` if none exists. */
+/** The first existing candidate is used, or the result of `fallback` if none exists. */
 interface RootFiles {
   readonly candidates: readonly string[];
   readonly fallback: () => string;

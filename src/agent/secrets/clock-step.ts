@@ -2,7 +2,6 @@ import { fromPromise } from 'xstate';
 import { type Clocks, clockStepText, watchClockSteps } from '../../runtime/clock-steps.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 
-/** Resolves after the next step, unless its actor is stopped before. */
 export function awaitClockStep(log: Logger, clocks?: Clocks) {
   return fromPromise<void, undefined>(
     ({ signal }) =>

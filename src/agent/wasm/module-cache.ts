@@ -96,7 +96,7 @@ export class ModuleCache {
     return this.#store(undefined, body);
   }
 
-  /** @throws Error if it is invalid or cannot be written */
+  /** @throws Error if the module is invalid or cannot be written */
   async store(key: ModuleKey, body: AsyncIterable<Uint8Array>): Promise<string> {
     return (await this.#store(key, body)).file;
   }

@@ -121,7 +121,7 @@ export function rootsIn(proxyConfig: Uint8Array): string[] {
   return [...fieldsOf(proxyConfig)].filter(({ field }) => field === rootsField).map(({ bytes }) => textOf(bytes));
 }
 
-/** `proxyMetadata` of the same message. */
+/** `proxyMetadata` of istio.mesh.v1alpha1.ProxyConfig. */
 const metadataField = 24;
 const taintedKey = 'TAINTED_ROOTS';
 

@@ -29,8 +29,8 @@ import type { XdsActivity } from './xds-activity.ts';
 export interface InternalSubscription {
   readonly typeUrl: string;
   /**
-   * @param acknowledge must be called once; a reason rejects the response. A rejected response may be acknowledged later, unless another one was
-   * received
+   * @param acknowledge must be called; a reason rejects the response. After a rejection, another call may acknowledge the response, unless a newer
+   * one was received
    */
   receive(value: Uint8Array, acknowledge: (refusal?: string) => void): void;
   /** The metadata is sent with each acknowledgement. */

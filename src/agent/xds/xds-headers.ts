@@ -2,7 +2,7 @@ import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const prefix = 'XDS_HEADER_';
 
-/** `warnings` contains omitted invalid values, with which each call would fail. */
+/** Omits values that are not valid in gRPC headers, because each call with them would fail. */
 export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, string>; warnings: LogWarning[] } {
   const headers = new Map<string, string>();
   const warnings: LogWarning[] = [];
