@@ -5,7 +5,7 @@ import { noLane } from '../timeline.ts';
 import { noFailures, type UpstreamCredential } from '../xds/xds-pause.ts';
 import { type PatchesWait, waitAfter } from './bootstrap-patches.ts';
 
-/** Includes the time to read the credentials and then to connect (at most 5 s). */
+/** Includes reading the credentials and connecting (at most 5 s). */
 const sendLimitMs = 20_000;
 /** A control plane without support for BOOTSTRAP accepts the request and does not respond. */
 const responseLimitMs = 10_000;

@@ -35,7 +35,7 @@ export interface Withdrawal {
   readonly binary: string;
   readonly instead: string;
   readonly reason: string;
-  /** A binary that was started may have taken the admin interface from its parent, so another hot restart must restore it. */
+  /** Whether the binary was started: it may have taken the admin interface from its parent, so another hot restart must restore that interface. */
   readonly hasRun: boolean;
 }
 

@@ -21,7 +21,7 @@ const maxControlPlaneWaitMs = 2_000;
 const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | null =>
   epoch > 0 ? maxControlPlaneWaitMs : null;
 
-/** A live child has replaced its parent, so it is reported even if it lacks listeners. */
+/** True for an epoch without a parent. A live child has replaced its parent, so it is reported even if it lacks listeners. */
 const requiresListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epoch === 0;
 
 /** These failures of the preparation are not caused by the bootstrap. */

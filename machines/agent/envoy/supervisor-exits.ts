@@ -32,7 +32,7 @@ export const onEpochExit = <const Actions extends readonly unknown[]>(
 export const epochExits = {
   'epoch.failed': [
     { guard: 'isServingEpoch', ...onEpochExit('serving.failed', ...onServingFailure) },
-    // If a parent exits before its child requests it, the child aborts soon (fact 4).
+    // If a parent exits before its child requests the exit, the child aborts soon (fact 4).
     { guard: 'isParentOfServingEpoch', ...onEpochExit('serving.orphaned', 'markServingOrphaned') },
     {
       guard: and(['isCandidate', 'hasServingEpoch']),

@@ -108,7 +108,7 @@ export const supervisorSetup = setup({
     isServingEpoch: ({ context, event }) => hasEpochName(event) && event.name === servingOf(context.epochs)?.name,
     isParentOfServingEpoch: ({ context, event }) =>
       hasEpochName(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
-    /** The candidate may still become live. */
+    /** Whether the event is from the candidate, which may still become live. */
     isCandidate: ({ context, event }) => context.restart !== undefined && isFromNewestEpoch(event, context),
     /** The parent exited before its child can have requested the exit. */
     isOrphanedCandidate: ({ context, event }) => {

@@ -314,7 +314,7 @@ function areRootsTrusted(context: SecretsContext): boolean {
   return roots.version !== '' && roots.parts.authorities === context.parts.authorities && isAcknowledged(roots);
 }
 
-/** Envoy may not trust the authorities of this certificate yet. */
+/** Whether Envoy may not yet trust the authorities of this certificate. */
 function precedesRoots({ name, authorities }: SecretObtained, context: SecretsContext): boolean {
   if (name !== identityName || authorities === '') return false;
   return context.parts.authorities !== authorities || !areRootsTrusted(context);

@@ -8,9 +8,7 @@ export type FetchOutcome = { file: string } | { reason: string };
 export interface FetchLimits {
   /** Limit of one attempt, including redirects and the write to disk. */
   attemptMs: number;
-  /**
-   * After this number of failed attempts, the control plane is notified. A restart of the module's server causes fewer failures, and is not reported.
-   */
+  /** The control plane is notified after this number of failed attempts, so that a restart of the module's server is not reported. */
   quickAttempts: number;
 }
 

@@ -25,7 +25,6 @@ export type HealthProbeResult = { reason: string };
 /** The probe of Envoy's readiness has a separate timeout. */
 const additionalTimeoutMs = 6_000;
 
-/** Only changes are reported. */
 const onFailed = <Params>(params: Params) =>
   [
     {

@@ -21,7 +21,7 @@ export const maxFailures = 8;
 const firstMs = 200;
 /** All streams reconnect within 2 s of a restart of the control plane. */
 const maxPauseMs = 1_500;
-/** Retries of a rejected agent are slower: usually, the agent is accepted only after a change of the configuration. */
+/** Usually, a rejected agent is accepted only after a change of the configuration. */
 const maxRefusalPauseMs = 15_000;
 
 export function withFailure(

@@ -44,7 +44,6 @@ interface KnownStream {
 interface XdsProxyContext extends XdsProxyInput {
   streams: readonly KnownStream[];
   failures: UpstreamFailures;
-  /** Every Envoy has the certificate with this serial number. */
   certificate: string;
   health: ProbedHealth | null;
   /** Number of streams that may open without a delay. */

@@ -14,7 +14,7 @@ export interface ConfigSourceInput {
 interface ConfigSourceContext extends ConfigSourceInput {
   /** Changed places of the source, such as paths, since the start of the last read. */
   places: string[];
-  /** There were too many events, or some may be missing. */
+  /** Whether the complete source must be read, because there were too many events or some may be missing. */
   isFullRead: boolean;
   /** Whether a burst began since the start of the last read. */
   isBurst: boolean;

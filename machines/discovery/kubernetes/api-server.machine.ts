@@ -7,7 +7,7 @@ import type { DefinitionChanged, InformerReport, ResourceName } from './kubernet
 export interface ApiServerInput {
   server: string;
   resources: ResourceName[];
-  /** Number of the first informer: names differ between servers. */
+  /** Number of the first informer: the informers of different servers have different names. */
   firstInformer: number;
 }
 

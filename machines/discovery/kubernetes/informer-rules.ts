@@ -98,6 +98,6 @@ export const isAbsent = ({ code }: RequestFailure): boolean => code === 404;
 
 export const isGoAway = ({ kind }: RequestFailure): boolean => kind === 'going away';
 
-/** The request can be repeated from the same version. */
+/** Whether the request can be repeated from the same version. */
 export const isConnectionFailure = ({ kind, code }: RequestFailure): boolean =>
   kind === 'credentials' || kind === 'going away' || kind === 'aborted' || code === 401 || code === 403;

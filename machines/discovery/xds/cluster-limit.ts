@@ -63,7 +63,7 @@ function withGivenUp(
   return addedClusters.length === 0 ? givenUp : [...givenUp, ...addedClusters];
 }
 
-/** The next CDS response abandons clusters that may prevent the acknowledgement. */
+/** Whether the next CDS response abandons clusters that may prevent the acknowledgement. */
 export function isSearching({ newClusters }: Rollout): boolean {
   return newClusters.some(({ name, state }) => name === anyCluster && state === 'abandoned');
 }

@@ -109,7 +109,7 @@ function isUnusable({ state }: NewCluster): boolean {
   return state !== 'abandoned' && state !== 'updating';
 }
 
-/** The limit runs while a resource waits for a cluster, or the acknowledgement of all clusters depends on one. */
+/** Whether a resource waits for a cluster, or the acknowledgement of all clusters depends on one. */
 export function isLimitRunning({ newClusters }: Rollout): boolean {
   return newClusters.some(({ stepsLeft }) => stepsLeft > 0);
 }
@@ -178,7 +178,7 @@ function clustersAfterResend(cluster: NewCluster, { needs, assignment }: SentClu
   return [{ ...cluster, needs, assignment }];
 }
 
-/** A cluster that the client warms for the first time is no update, see {@link clustersAfterResend}. */
+/** False for a cluster that the client warms for the first time, see {@link clustersAfterResend}. */
 function isUpdatable(knownCluster: NewCluster | undefined): boolean {
   return knownCluster === undefined || knownCluster.state === 'abandoned' || knownCluster.state === 'updating';
 }

@@ -35,7 +35,7 @@ export interface BootstrapFacts {
   /** Ports of Envoy's own listeners; 0 if disabled. */
   readonly envoyStatusPort: number;
   readonly envoyPrometheusPort: number;
-  /** Ports of the same listeners with mutual TLS; 0 if disabled. */
+  /** Ports of separate listeners for metrics with mutual TLS; 0 if disabled. */
   readonly envoySecureMetricsPort: number;
   readonly envoySecureMergedMetricsPort: number;
   readonly outlierLogPath?: string;
@@ -331,7 +331,7 @@ interface ForwardingRule {
   readonly compressor?: Json | undefined;
 }
 
-/** The readiness listener forwards to the agent's status server, which also proves that Envoy forwards requests. */
+/** The readiness listener forwards to the agent's status server, so that readiness also proves that Envoy forwards requests. */
 function hasStatusListener({ config, envoyStatusPort }: BootstrapFacts): boolean {
   return envoyStatusPort !== 0 && config.statusPort !== 0;
 }

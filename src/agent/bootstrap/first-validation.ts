@@ -27,7 +27,7 @@ export class FirstValidation implements PriorValidation {
   }
 
   /**
-   * Valid once and only for the first run, because files may change before the next one.
+   * True at most once, and only for the first run, because files may change before the next one.
    *
    * @throws ChartpilotError FLAG_INVALID, BOOTSTRAP_INVALID
    */

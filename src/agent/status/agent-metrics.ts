@@ -38,7 +38,7 @@ export class AgentMetrics {
   ]);
   readonly #binaries = { offered: 0, refused: 0, withdrawn: 0 };
   readonly #restarts = new Map<string, { labels: Record<'reason' | 'how' | 'outcome', string>; count: number }>();
-  /** These times are not in the histogram yet. They are few, because a hot restart takes seconds. */
+  /** Times that are not in the histogram yet: few, because a hot restart takes seconds. */
   readonly #timesToLive: number[] = [];
   /** The serving epoch, or the last one that served. */
   #epoch = '';
@@ -141,7 +141,6 @@ export class AgentMetrics {
     this.#uncaughtByOrigin.set(origin, (this.#uncaughtByOrigin.get(origin) ?? 0) + 1);
   }
 
-  /** The supervisor receives and sends the counted events. */
   observe(record: TraceRecord): void {
     if (record.kind !== 'event') return;
     const type = record.event.type.replace(/^epoch\./, '');

@@ -32,7 +32,7 @@ export interface ModuleKey {
   readonly url: string;
   /** Empty for any module. */
   readonly sha256: string;
-  /** Set if each version of the plugin fetches its module. */
+  /** Set if the module is fetched again for each version of the plugin. */
   readonly version?: string;
 }
 

@@ -1,7 +1,6 @@
 import { fromPromise } from 'xstate';
 import { type HealthProbeResult, workloadHealthMachine } from '../../../machines/agent/xds/workload-health.machine.ts';
 
-/** @param probeWorkload returns why the workload is unhealthy, otherwise empty */
 export function workloadHealthWithEffects(probeWorkload: (stopSignal: AbortSignal) => Promise<string>) {
   return workloadHealthMachine.provide({
     actors: {

@@ -22,7 +22,7 @@ export function areHeldBySibling(baseIds: readonly number[] | undefined): boolea
   return haveSibling(inodesOf(/ (\d+) @chartpilot_base_id_(\d+)(?:_in_[0-9a-f]+)?@*$/gm, baseIds));
 }
 
-/** The sibling owns or requests the base ID by a name of {@link containerNamesOf}. */
+/** Whether a sibling owns or requests the base ID by a name of {@link containerNamesOf}. */
 export function isRequestedBySibling(baseId: number): boolean {
   return haveSibling(inodesOf(requestNames, [baseId]));
 }

@@ -142,7 +142,6 @@ export class AgentRecord {
     this.#write();
   }
 
-  /** @returns the folder for the Envoy */
   recordStart({
     epoch,
     baseId,
