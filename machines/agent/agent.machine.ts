@@ -54,7 +54,7 @@ const onIdsClaimed = [
   { target: '#agent.active.supervising', actions: recordTakenClaim },
 ];
 
-/** No Envoy must be drained in these states. */
+/** There is no Envoy to drain in these states. */
 const onExitRequest = {
   'status.failed': onPartFailure,
   'quit.requested': releasingState,

@@ -53,7 +53,7 @@ export interface SecretsContext extends SecretsInput {
   deferredCertificate: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
   /** Serial number of the last certificate that was reported as served. */
   reportedCertificate: string;
-  /** Version of the control plane's last roots if it was reported as served. */
+  /** Version of the control plane's last roots; empty until they are reported as served. */
   reportedBundle: string;
   failures: number;
   /** The files of OUTPUT_CERTS are written again after this time; 0 if the last write succeeded. */

@@ -9,7 +9,7 @@ export const maxFetchesOfNamespace = 2;
 
 export interface WaitingFetch {
   readonly name: string;
-  /** Namespaces of the objects that name the issuer: their first free slot is used. */
+  /** Namespaces of the objects that name the issuer. The first one with a free slot runs the fetch. */
   readonly namespaces: readonly string[];
 }
 

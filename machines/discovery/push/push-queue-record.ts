@@ -98,7 +98,7 @@ export function withGrantedSlots(queue: PushQueue, throttle: number): { queue: P
     : { queue: dropOldChanges({ ...queue, waiting: waitingGroups, serving: servedProxies }), batches };
 }
 
-/** Frees the slots of these proxies. Proxies with a change since then are appended to the queue. */
+/** Frees the slots of these proxies, and appends those with a newer change to the queue. */
 export function withServed(queue: PushQueue, connections: readonly number[]): PushQueue {
   const finishedConnections = new Set(connections);
   let { waiting } = queue;

@@ -27,7 +27,7 @@ export interface ProbeEnvironment {
   readonly isMarkedInitializing?: (baseId: number) => boolean | undefined;
 }
 
-/** Most epochs become live within this time, so that probes are frequent in it. */
+/** Most epochs become live within this time, so probes are frequent until then. */
 const eagerPhaseMs = 1_000;
 const eagerPauseMs = 25;
 const pauseMs = 250;

@@ -22,7 +22,7 @@ export function http2OptionsWith(http2: Json): Json {
 
 export const http2Options: Json = http2OptionsWith({});
 
-/** A cluster name with `;`, which marks its end in statistic names for the tag patterns of proxy and control plane. */
+/** Appends `;`, which marks the end of a cluster name in statistics for the tag patterns of proxy and control plane. */
 export function statName(cluster: string): string {
   return `${cluster};`;
 }

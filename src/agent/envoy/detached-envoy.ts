@@ -204,7 +204,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   }
 
   async #reportExit(): Promise<void> {
-    // An Envoy that lost its shell may take some seconds to exit. Its successor must not start before.
+    // An Envoy that lost its shell may take some seconds to exit. Its successor must not start before the exit.
     while (this.#envoy !== undefined && send(this.#envoy, 'SIGKILL')) await sleep(exitPollMs);
     this.#hasEnded = true;
     const code = exitCodeIn(join(this.folder, 'exit'));

@@ -34,7 +34,7 @@ function requireConfigPath(path: string): void {
   withScratchFolder([{ path, flag: '--configPath' }], () => {});
 }
 
-/** One page per base ID for two base IDs; without them Envoy crashes. */
+/** One page for each of two base IDs; without its page, Envoy crashes. */
 const sharedMemoryBytes = 2 * 4096;
 
 function requireSharedMemory(directory: string): void {

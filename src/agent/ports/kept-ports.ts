@@ -12,7 +12,6 @@ export class KeptPorts {
     this.#passedTraffic = new PassedTraffic(directory);
   }
 
-  /** Whether a previous agent may have left open ports. */
   get isAfterAnother(): boolean {
     return this.#passedTraffic.isAfterAnother;
   }
