@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
-/** Packages are those of the installed lock file. */
+/** The second lock file represents the installed packages. */
 const buildInputs = [
   'src',
   'machines',

@@ -37,7 +37,7 @@ export type TraceDescription = Pick<TraceHeader, 'program' | 'machines'>;
 export const sourcesPath = 'sources.json';
 export const sessionPath = (source: number): string => `session/${source}.json`;
 export const tracePath = (source: number): string => `trace/${source}`;
-/** Returns the {@link Session} of a trace that the user opened in the page. */
+/** Path of the request for the {@link Session} of a trace that the user opened in the page. */
 export const describePath = 'describe';
 
 /** IDs of the `<script>` elements of a single-file page. */

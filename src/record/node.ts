@@ -11,8 +11,11 @@ export interface RecordToFileOptions extends RecordOptions {
  *
  * @throws Error if a trace cannot be written there
  *
- * @example ```ts const { inspect } = recordToFile('lock.trace', { program: 'door lock', machines: [lockMachine] }); createActor(lockMachine, { id:
- * 'lock', inspect }).start(); ```
+ * @example
+ * ```ts
+ * const { inspect } = recordToFile('lock.trace', { program: 'door lock', machines: [lockMachine] });
+ * createActor(lockMachine, { id: 'lock', inspect }).start();
+ * ```
  */
 export function recordToFile(path: string, options: RecordToFileOptions): Recording {
   const { maxBytes, ...recordOptions } = options;

@@ -16,7 +16,7 @@ export interface Clocks {
 
 const clocksOfThisProcess: Clocks = { wall: () => Date.now(), monotonic: () => performance.now() };
 
-/** `stepped` receives the size of each step, which is negative if the wall clock was set back. */
+/** `onStep` receives the size of each step, which is negative if the wall clock was set back. */
 export function watchClockSteps(
   onStep: (stepMs: number) => void,
   { wall, monotonic }: Clocks = clocksOfThisProcess,

@@ -76,7 +76,7 @@ export interface ErrorFields {
   readonly got?: string;
 }
 
-/** Its message has no location unless the text contains one; the caller adds it. */
+/** The caller adds the location, unless the text contains it. */
 export class CodedError extends Error {
   override readonly name: string = 'CodedError';
   readonly code: ErrorCode | CertificateCode;

@@ -8,9 +8,9 @@ export interface Size {
 
 export const minScale = 0.1;
 export const maxScale = 3;
-/** Smallest scale at which 12-pixel text is readable. */
+/** Smallest initial scale: 12-pixel text is 9.6 pixels high. */
 const minReadableScale = 0.8;
-/** At this scale, 12-pixel text has 9 pixels, the readable minimum. */
+/** Smallest readable scale: 12-pixel text is 9 pixels high. */
 const ninePixelScale = 0.75;
 
 export function scaleToFit(chart: Size, viewport: Size): number {

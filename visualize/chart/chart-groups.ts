@@ -66,7 +66,6 @@ function membersBy(
 
 /** Includes actors in child states. */
 export function countsByState(actors: Iterable<ActorSnapshot>): Map<string, number> {
-  // Many actors share few states, so each state is parsed only once.
   const countsByStateText = new Map<string, number>();
   for (const { state } of actors) countsByStateText.set(state, (countsByStateText.get(state) ?? 0) + 1);
   const counts = new Map<string, number>();

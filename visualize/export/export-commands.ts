@@ -21,7 +21,6 @@ export interface ExportCommand {
   readonly group: 'Sequence' | 'Chart' | 'Trace';
   /** Returns a message for the user. */
   run(openRecording: PageRecording, exported: ExportedRange): Promise<string> | string;
-  /** `undefined` if the command is available. */
   unavailableReason?(openRecording: PageRecording, exported: ExportedRange): string | undefined;
 }
 

@@ -158,7 +158,6 @@ function arrowSvg(
       : []),
   ];
   if (drawnEntry.form !== 'arrow') {
-    // An actor without a spawning actor has a box but no arrow.
     if (isSpawned) return arrowEnds;
     return [
       `<path d="M${drawnEntry.x + 1} ${y + 7}h17q5 0 5 6t-5 6h-10" fill="none" stroke="${colour}" stroke-width="1.5"/>`,

@@ -23,14 +23,14 @@ export const findings = computed<readonly Finding[]>(() => {
   ].sort((a, b) => a.index - b.index);
 });
 
-/** The finding stays shown from `from` (its record or its root cause) to its record. */
+/** The finding stays selected while the place is between `from` (its record or its root cause) and its record. */
 export const chosenFinding = signal<(Pick<Finding, 'rule' | 'index'> & { readonly from: number }) | undefined>(
   undefined,
 );
 
 const weightOrder: readonly Weight[] = ['fine', 'note', 'bad'];
 
-/** -1 before the first finding. Of the findings decided last, the selected one, else the worst. */
+/** Index in {@link findings}: the chosen finding, else the worst at the last record with findings up to the place; -1 before the first. */
 export const currentFinding = computed(() => {
   const allFindings = findings.value;
   const finding = chosenFinding.value;

@@ -77,7 +77,6 @@ export interface LoggedLine {
   readonly awayMs: number;
 }
 
-/** The log lines nearest to a time, at most `limit`. */
 export function nearbyLogs(
   recording: PageRecording,
   t: number,

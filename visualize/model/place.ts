@@ -29,7 +29,6 @@ export const state = computed<TraceState | undefined>(() => recording.value?.sta
 /** Milliseconds since the record at the place. */
 export const elapsedMs = signal(0);
 
-/** Time of the record at the place plus {@link elapsedMs}. */
 export const currentTime = computed(() => (recording.value?.timeAt(place.value) ?? 0) + elapsedMs.value);
 
 /** A jump is a change of the place that the browser's back button reverts, unlike a step. */

@@ -66,7 +66,7 @@ export function addFile(source: number, name: string, file: Blob): void {
   }
 }
 
-/** The file was opened as this source in the current session of the window. */
+/** Name of the file that was opened as this source in the current session of the window. */
 export function droppedName(source: number): string | undefined {
   const name = droppedNames()[source];
   return typeof name === 'string' ? name : undefined;

@@ -24,7 +24,7 @@ export class ContractPlaces {
     }
   }
 
-  /** The first arrow in each diagram. */
+  /** The first matching arrow of each diagram. */
   placesFor(message: Pick<Message, 'from' | 'to' | 'type'>): readonly ContractPlace[] {
     const key = `${message.type} ${message.from} ${message.to}`;
     const cachedPlaces = this.#cachedPlaces.get(key);

@@ -78,7 +78,7 @@ const allColumns = computed<Columns>(() => {
   return columns!.columns;
 });
 
-/** All columns without a range or message. */
+/** The columns with a message in the chosen range; all columns if there is no range or no such message. */
 export const shownColumns = computed<Columns>(() => {
   const chosenRange = range.value;
   const columns = allColumns.value;

@@ -216,7 +216,7 @@ export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Co
   };
 }
 
-/** The living actor, else the previous one. */
+/** The name of the living actor, else of the previous one. */
 export function titleOf({ lifelines, family, isRest }: Column, index: number): string {
   // Counting living actors would read each lifeline in each step.
   if (isRest === true) return `${lifelines.length.toLocaleString('en')} ${family}`;
@@ -229,7 +229,7 @@ export function titleOf({ lifelines, family, isRest }: Column, index: number): s
   return life?.actor ?? family;
 }
 
-/** The life that continues after the record at this place. */
+/** The lifetime that continues after the record at this place. */
 export function lifeAt({ lives }: Lifeline, index: number): Lifetime | undefined {
   const life = lives[firstIndexEndingAfter(lives, index)];
   return life !== undefined && life.begin <= index ? life : undefined;

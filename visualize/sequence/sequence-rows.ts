@@ -222,7 +222,7 @@ export class SequenceRows {
     return usedLifelines;
   }
 
-  /** If the record has no row, that of the last one before it; -1 if none exists. */
+  /** The row of the record, or of the last record before it that has a row; -1 if there is none. */
   rowOf(index: number): number {
     const rowCount = this.rowsBefore(index + 1);
     return rowCount === 0 ? -1 : rowCount - 1 - this.#lineNumbers[rowCount - 1]!;

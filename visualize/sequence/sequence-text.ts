@@ -49,7 +49,7 @@ export function payloadOf(record: TraceRecord, maxChars = maxPayload): string {
   }
 }
 
-/** The lifeline does not show this actor: it is an effect of the owner (`process → `), or one of many actors (`ads-connection-17: `). */
+/** Names the actor if the lifeline does not show it: an effect of the owner (`process → `), or one of many actors (`ads-connection-17: `). */
 export function actorPrefixOf(entry: Entry, columns: Columns): string {
   const { from, to, fromActor, toActor, kind } = entry;
   const sharedActor = [toActor, fromActor].find(

@@ -73,7 +73,7 @@ interface ExploreFlags extends ExploreCommandOptions {
   readonly changes: number;
   readonly triggers: number;
   readonly faults: number;
-  /** `true`: the flag without a number, which means 1. */
+  /** `true` if the flag has no number, which means 1. */
   readonly stop?: number | true;
   readonly exactTimes?: boolean;
 }

@@ -10,9 +10,9 @@ import { type MessageKind, MessageKinds } from './message-kinds.ts';
 
 export interface Deviation {
   /**
-   * `out-of-order`: the message is in the alphabet of a live activation, which allows a different one. `unexpected`:
-   * diagrams contain the message, but no activation is at a position that allows it. `undeclared`: its ends take part
-   * in diagrams, and no diagram contains the message.
+   * `out-of-order`: the message is in the alphabet of a live activation, which allows a different one. `unexpected`: diagrams contain the message,
+   * but no activation is at a position that allows it. `undeclared`: no diagram contains the message, although its sender and receiver take part in
+   * diagrams.
    */
   kind: 'out-of-order' | 'unexpected' | 'undeclared';
   message: Message;
@@ -40,9 +40,12 @@ export interface TraceCheckReport {
     records: number;
     /** Messages that an activation accepted, that began one, or that interrupted one. */
     accepted: number;
-    /** These are messages of XState, or of actors that are in no diagram, or spawns, timers and ends that no diagram names. */
+    /**
+     * `internal`: messages of XState. `unknownActor`: messages of actors that are in no diagram. `notInDiagrams`: spawns, timers and ends that no
+     * diagram names.
+     */
     ignored: { internal: number; unknownActor: number; notInDiagrams: number };
-    /** Records that are missing before the first one or between two. */
+    /** Records that are missing before the first record or between two records. */
     lost: number;
   };
   /** Message counts of the actors that are in no diagram, by series (`epoch-N/process`), highest first. */
@@ -53,7 +56,7 @@ export interface TraceCheckReport {
 }
 
 const maxPreviousMessages = 4;
-/** A live check of a faulty program may run for days. */
+/** Limits the memory: a live check of a faulty program may run for days. */
 const maxKeptDeviations = 1_000;
 const maxSeries = 200;
 const otherSeries = 'others';

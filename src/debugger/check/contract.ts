@@ -24,12 +24,13 @@ export interface MessageMatch {
   readonly n: Binding;
 }
 
+/** A position in a diagram: the term of the remaining messages, for one N. */
 export interface Cut {
   readonly n: Binding;
   readonly term: Term;
 }
 
-/** Names contain their numbers as far as N is known. */
+/** In the names, N is replaced by its value if that is known. */
 export interface ExpectedMessage {
   readonly file: string;
   readonly line: number;
@@ -53,7 +54,7 @@ export function contractOf(diagram: Diagram): Contract {
   return { diagram, terms, start, alphabet, symbolSets: new Map() };
 }
 
-/** @returns the N for which a message has these ends */
+/** @returns the N for which the patterns match the sender and the receiver */
 export function bindEnds(endPatterns: { from: NamePattern; to: NamePattern }, message: Message): Binding | undefined {
   const from = matchName(endPatterns.from, message.from);
   if (from === undefined || message.to === unknownParent) return from;
@@ -66,7 +67,7 @@ export interface Occurrence {
   readonly interruptions: readonly Binding[];
   readonly bindings: readonly Binding[];
   readonly plainSymbols: ReadonlySet<number> | undefined;
-  /** By N: the symbols that need this number (`numbered`), and these with the symbols that need no number (`all`). */
+  /** Symbols of the message by N: `numbered` has those that need this N, `all` also those that need no number. */
   readonly symbolsByNumber: ReadonlyMap<
     Binding,
     { readonly numbered: ReadonlySet<number>; readonly all: ReadonlySet<number> }
@@ -105,8 +106,8 @@ function symbolSet({ symbolSets }: Contract, symbols: readonly number[]): Readon
 
 export interface AdvanceResult {
   /**
-   * `accepted`: at least one cut accepts the message. `outside`: it is in no cut's alphabet. `refused`: it is in the
-   * alphabet and not allowed; `cuts` is empty.
+   * `accepted`: at least one cut accepts the message. `outside`: no cut has the message in its alphabet. `refused`: the message is in an alphabet and
+   * not allowed; `cuts` is empty.
    */
   readonly outcome: 'accepted' | 'outside' | 'refused';
   readonly cuts: readonly Cut[];

@@ -90,7 +90,7 @@ export class DiagramMonitor {
     const isUnseenMessage = this.#uncertainty !== undefined && this.#offerToUnseenActivations(occurrence);
     const uncertainActivations: Activation[] = [];
     for (const activation of this.#affectedActivations(occurrence.bindings)) {
-      // If another activation accepted the message, its number does not determine N of this one.
+      // If another activation accepted the message, the message does not determine N of this activation.
       const advanceResult = advance(this.contract, activation.cuts, occurrence, { mayBind: !isHandled });
       if (advanceResult.outcome === 'accepted') {
         this.#acceptMessage(activation, advanceResult.cuts, message);
@@ -118,7 +118,7 @@ export class DiagramMonitor {
     const isAccepted = isHandled || isInterrupted || isUncertain || newActivation !== undefined;
     if (isHandled || isInterrupted || isUnseenMessage || uncertainActivations.length === 0)
       return { accepted: isAccepted, refusals };
-    // An uncertain activation that this message completed may be the one that it belongs to.
+    // If this message completed an uncertain activation, the message may belong to that one, so no activation is confirmed.
     const liveUncertainActivations = uncertainActivations.filter((activation) => this.#liveActivations.has(activation));
     const distinctActivations = this.#mergeSamePositions(liveUncertainActivations);
     if (distinctActivations.length !== 1 || liveUncertainActivations.length < uncertainActivations.length)

@@ -1,4 +1,4 @@
-/** Matches messages with the diagrams by their ends and type: cached, independent of the state of the check. */
+/** Matches messages with diagrams by sender, receiver and type. The results are cached, because they do not depend on the state of the check. */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram, Interruption } from '../diagram/diagram.ts';
 import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
@@ -10,7 +10,7 @@ export interface MessageKind {
   readonly occurrences: readonly (readonly [DiagramMonitor, Occurrence])[];
   /** `undeclared`: no arrow of a diagram matches the message, though both its ends take part in diagrams. */
   readonly category: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
-  /** Series of its actors that are in no diagram. */
+  /** Series of the message's actors that are in no diagram. */
   readonly unknownActors: readonly string[];
 }
 
@@ -31,7 +31,7 @@ export class MessageKinds {
   readonly #isKnownByActor = new Map<string, boolean>();
   #cachedCount = 0;
 
-  /** @param uncheckedContracts the trace omits some of their messages */
+  /** @param uncheckedContracts contracts with messages that the trace omits */
   constructor(monitors: readonly DiagramMonitor[], uncheckedContracts: readonly Contract[] = []) {
     this.#monitors = monitors;
     this.#uncheckedContracts = uncheckedContracts;
@@ -144,7 +144,7 @@ function isEvent(type: string): boolean {
   return type !== 'spawn' && type !== 'done' && !type.startsWith('timer ');
 }
 
-/** An unexpected failure of an actor is a deviation. */
+/** `xstate.error.…` is not internal, because an unexpected failure of an actor is a deviation. */
 function isInternal(type: string): boolean {
   return type.startsWith('xstate.') && !type.startsWith('xstate.error.');
 }

@@ -39,7 +39,7 @@ export class MessageWindow {
 
   #addBeforeDeviation(message: Message): void {
     this.#messages.push(message);
-    // A diagram of an accepted run shows its first messages; one of a later deviation needs the last messages.
+    // Keeps the first messages for the diagram of an accepted run, and the last ones for that of a later deviation.
     if (this.#messages.length > maxAcceptedMessages + 2 * this.#contextSize + 1)
       this.#messages.splice(maxAcceptedMessages, this.#contextSize + 1);
   }

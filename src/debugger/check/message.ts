@@ -13,7 +13,7 @@ export interface Message {
 /** The environment of the actor system, which is also the parent of root actors. */
 export const outsideActor = 'outside';
 
-/** The parent of an actor whose spawn is not in the trace. It matches any actor. */
+/** The parent of an actor whose spawn is not in the trace. This name matches any actor. */
 export const unknownParent = '?';
 
 export class MessageReader {

@@ -130,7 +130,7 @@ class DiagramParser {
         { expected: 'an actor name', got: alias },
       );
     }
-    // Declared despite the error, so that it is not repeated for every arrow.
+    // The participant is declared despite the error, so that its arrows cause no further errors.
     this.#participants.set(idText, { id: idText, name: pattern ?? anyNamePattern });
   }
 

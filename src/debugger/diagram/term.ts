@@ -107,7 +107,7 @@ export class TermPool {
     }
   }
 
-  /** Empty if a message with these symbols is not allowed next. */
+  /** The continuations of the term that remain after a message with these symbols; empty if the message is not allowed next. */
   continuationsAfter(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
     const derivedByTerm = this.#derivatives.get(symbols) ?? new Map<Term, ReadonlySet<Term>>();
     const cachedTerms = derivedByTerm.get(term);
@@ -142,7 +142,7 @@ export class TermPool {
     }
   }
 
-  /** Like `continuationsAfter`, but any number of messages before it may have been missed. */
+  /** Like `continuationsAfter`, but any number of messages before this message may have been missed. */
   afterSkipping(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
     switch (term.op) {
       case 'empty':

@@ -53,9 +53,7 @@ export function explore(beginWorld: () => World, limits: Limits = {}, reportProg
   return runToEnd(explorationSteps(beginWorld, limits, reportProgress));
 }
 
-/**
- * Yields to the event loop from time to time, because objects that weak references or pending promises of a world refer to are only released then.
- */
+/** Yields to the event loop from time to time. Only then are objects released that weak references or pending promises of a world refer to. */
 export function exploreInTurns(
   beginWorld: () => World,
   limits: Limits = {},

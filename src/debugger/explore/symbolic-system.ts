@@ -40,7 +40,6 @@ export interface SymbolicRootOptions {
   readonly inspect?: ((event: InspectionEvent) => void) | undefined;
   /** Called before the root starts: its effects may look up their world by the actor system. */
   readonly created?: (root: AnyActorRef) => void;
-  /** Called before the root receives the event. */
   readonly onEvent?: (event: AnyEventObject) => void;
   /** Timers that never fire, by name: `epoch-1.notice`. */
   readonly isSilenced?: (timer: string) => boolean;
@@ -205,7 +204,7 @@ export class SymbolicSystem implements ActorHost {
         systemOf(actor)._unregister(actor);
         continue;
       }
-      // An actor loses its observers and its mailbox when it ends.
+      // An actor that ended has lost its observers and its mailbox, so both are restored.
       if (actor._parent === undefined && internals.observers.size === 0) onRootFailure(actor, this.#fail);
       internals.mailbox.start();
       const system = systemOf(actor);

@@ -113,7 +113,7 @@ export class Zone {
     for (let i = 1; i < size; i++) {
       let bound = Number.POSITIVE_INFINITY;
       for (let k = 1; k < size; k++) {
-        // Now is not later than deadline k, which limits how much later than deadline i it can be.
+        // The current time cannot exceed deadline k, so it exceeds deadline i by at most as much as deadline k does.
         if (this.#deadlines[k - 1]!.kind !== 'mark') bound = Math.min(bound, this.#bound(k, i));
       }
       nextBounds[i] = bound;

@@ -73,7 +73,7 @@ class FailedStartsRun implements RuleRun {
     ];
   }
 
-  /** The agent exits without an order to stop. */
+  /** Reports the exit of an agent that has exhausted its retries. */
   #stop(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Finding[] | undefined {
     if (isRetriesExhausted(record)) this.#isRetriesExhausted = true;
     if (!isRootEnd(record, run) || !this.#isRetriesExhausted || this.#failures.length === 0) return undefined;

@@ -14,7 +14,7 @@ export interface Finding {
   readonly index: number;
   /** Indexes of the first and the last record. */
   readonly range: readonly [number, number];
-  /** Index of its root cause, if that is in the trace. */
+  /** Index of the finding's root cause, if that is in the trace. */
   readonly root?: number;
   /** Longest first. */
   readonly spent?: readonly TimePart[];

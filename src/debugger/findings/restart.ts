@@ -63,7 +63,7 @@ const requestedReasons: ReadonlySet<string> = new Set([
   'ordered',
 ] satisfies RestartReason[]);
 
-/** Earlier causes only show how the agent waited for the restart. */
+/** Matches the order for a restart. Its causes only show how the agent waited for it. */
 export function isRestartOrder({ record }: CauseLink): boolean {
   if (record.kind !== 'event') return false;
   return record.event.type === 'files.changed' || record.event.type === 'signal.received' || record.from === 'outside';
@@ -120,7 +120,7 @@ function changedName(path: string): string {
   return name.endsWith('/') ? `files in ${name}` : name;
 }
 
-/** Earlier changes belong to another configuration. */
+/** Changes before the chain belong to another configuration. */
 function precedesChain({ seq }: TraceRecord, links: readonly CauseLink[]): boolean {
   return seq < links.at(-1)!.record.seq;
 }

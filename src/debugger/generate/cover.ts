@@ -16,7 +16,7 @@ export interface RunSelection {
   readonly bounds: readonly string[];
 }
 
-/** A name stands for a guard that refuses. */
+/** A string stands for a transition that its guard rejects. */
 type CoverageItem = AnyStateNode | AnyTransitionDefinition | string;
 
 const refusals = (edge: Edge, names: ReadonlyMap<unknown, string>): string[] =>

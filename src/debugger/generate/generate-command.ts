@@ -72,7 +72,6 @@ function vitestOf(
   });
 }
 
-/** Whether the package runs from node_modules and not from a checkout. */
 function isInstalled(): boolean {
   return packageRoot().split(sep).includes('node_modules');
 }
@@ -96,7 +95,6 @@ function commandLine(
   ].join(' ');
 }
 
-/** Relative, with slashes. */
 function specifier(folder: string, file: string): string {
   const path = relative(folder, file).split(sep).join('/');
   return path.startsWith('.') ? path : `./${path}`;

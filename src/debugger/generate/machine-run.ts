@@ -52,7 +52,6 @@ export class MachineRun {
     return this.#machine.getSnapshot() as AnyMachineSnapshot;
   }
 
-  /** `undefined` if the machine has not failed. */
   get failure(): string | undefined {
     if (this.#failure !== undefined) return messageOf(this.#failure);
     const inlineActor = this.#children().find(([, actor]) => !isStandIn(actor));

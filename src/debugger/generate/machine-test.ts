@@ -8,7 +8,7 @@ import { type Expectation, type GeneratedTest, type Step, type Suite, stepLabel 
 /** Each step returns the machine, so that the expectation can follow in the same statement. */
 export interface MachineUnderTest {
   event(event: { readonly type: string; readonly [field: string]: unknown }): MachineUnderTest;
-  /** No other timer may fire before. The name is documentation only. */
+  /** No other timer may fire before this one. The name is documentation only. */
   after(timer: string, ms: number): MachineUnderTest;
   /** Ends an effect (an invoked or spawned actor, by its ID) with success. */
   done(effect: string, output?: unknown): MachineUnderTest;

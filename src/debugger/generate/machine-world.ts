@@ -101,7 +101,7 @@ class MachineWorld implements World {
     });
   }
 
-  /** Replaying the choices is fast because a single machine is small and its runs are short. */
+  /** The returned function replays the choices, which is fast because a single machine is small and its runs are short. */
   save(): () => void {
     const path = this.#path;
     return () => {

@@ -28,7 +28,6 @@ export interface Samples {
 const emptyPayloads: readonly Payload[] = [{}];
 const successAndFailure = (id: string): readonly Outcome[] => [{ output: undefined }, { error: `${id} failed` }];
 
-/** A machine without input has one input, `undefined`. */
 export function inputsOf({ input, inputs }: Samples): readonly unknown[] {
   return inputs ?? [input];
 }

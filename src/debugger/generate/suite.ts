@@ -76,7 +76,7 @@ export interface Expectation {
 export interface Coverage {
   readonly states: Share;
   readonly transitions: Share;
-  /** Transitions whose guards also reject an event in a test, with no other transition taken. */
+  /** Transitions for which a test also sends an event that the guard rejects, so that no transition is taken. */
   readonly refusals: number;
   readonly explored: {
     /** Different configurations of state, context, effects and timers. */

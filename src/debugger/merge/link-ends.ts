@@ -9,7 +9,6 @@ export interface LinkEnd {
   readonly key: string;
   readonly text: string;
   readonly index: number;
-  /** The actor of this program. */
   readonly actor: string;
 }
 
@@ -35,7 +34,6 @@ export function linkEnds({ machines }: TraceHeader, records: readonly TraceRecor
   });
 }
 
-/** `undefined` if a field has no value. */
 function keyOf(template: string, fields: object): string | undefined {
   let isComplete = true;
   const key = template.replaceAll(/\{([^{}]+)\}/g, (_, path: string) => {

@@ -16,7 +16,7 @@ export interface ProgramTrace {
 
 export interface Placement {
   readonly label: string;
-  /** Absent for the reference program, and without messages to another program. */
+  /** Absent for the reference program, and for a program without messages to another one. */
   readonly against?: string;
   readonly offset: ClockOffset;
 }

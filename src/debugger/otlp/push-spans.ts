@@ -21,7 +21,7 @@ interface Push {
   moreCount: number;
 }
 
-/** With separate updates, a thousand proxies are a thousand groups. */
+/** If each of a thousand proxies is updated separately, a push has a thousand groups. */
 const maxGroups = 100;
 
 /** The spans of each push begin with the first change that requested it. */

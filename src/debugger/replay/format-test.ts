@@ -23,7 +23,7 @@ const maxInlineBytes = 200_000;
 /** The test replays a trace up to a record and expects that the machines behave as recorded. */
 export function formatReplayTest(options: ReplayTestOptions): ReplayTest {
   const { header, records, name, upTo = Number.POSITIVE_INFINITY, runtime = 'chartpilot/replay-test' } = options;
-  // Without the machines, which the runtime of the test contains.
+  // Omits the machines, because the runtime of the test contains them.
   const lines = [{ ...header, machines: [] }, ...records.filter(({ seq }) => seq <= upTo)].map((line) =>
     formatTraceLine(line).trimEnd(),
   );

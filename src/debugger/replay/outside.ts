@@ -59,7 +59,7 @@ export class Outside {
     }
   }
 
-  /** The effect has not begun yet, and will repeat the record. */
+  /** Whether an effect that has not begun yet will repeat the record. */
   isRepeatedByEffect(recordIndex: number): boolean {
     const record = this.#recording.records[recordIndex]!;
     const effect = this.#actors.find(record.kind === 'event' ? record.from : subjectOf(record));

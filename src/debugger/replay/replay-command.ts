@@ -86,7 +86,7 @@ async function replayTrace(path: string, loadedMachines: readonly AnyStateMachin
 }
 
 /**
- * The replay would not use such a machine.
+ * Rejects a machine that the replay would not use.
  *
  * @throws ChartpilotError FLAG_INVALID
  */

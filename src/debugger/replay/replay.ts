@@ -23,9 +23,9 @@ export interface Difference {
   readonly field?: string;
   /** Why the recorded action could not be repeated. */
   readonly why?: string;
-  /** These records are equal in both. */
+  /** The preceding records, which are equal in recording and replay. */
   readonly before: readonly TraceRecord[];
-  /** The common cause of both, if it is not in `before`. */
+  /** The common cause of `recorded` and `replayed`, if it is not in `before`. */
   readonly cause?: TraceRecord;
 }
 

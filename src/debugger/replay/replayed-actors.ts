@@ -26,7 +26,7 @@ export interface ReplayedActorsOptions {
   readonly idOfUnnamed: () => string | undefined;
   /** Called whenever the environment may have acted while a machine was processing. */
   readonly onMoment: () => void;
-  /** `undefined` if the action that the actor executes now did not throw. */
+  /** `undefined` if the action that the actor executes now did not throw in the recording. */
   readonly failureOf: (actor: string) => Error | undefined;
 }
 
@@ -83,7 +83,6 @@ export class ReplayedActors {
     else this.#unstartedRoots.add(root);
   }
 
-  /** `undefined` if the root has been started. */
   unstartedRootOf(name: string): AnyActorRef | undefined {
     if (this.#unstartedRoots.size === 0) return undefined;
     let actor = this.#actors.get(name);

@@ -14,7 +14,7 @@ export class TraceToReplay {
   readonly #machines: ReadonlyMap<string, AnyStateMachine>;
   readonly #earlyFlags: Uint8Array;
   readonly #parents = new Map<string, string | undefined>();
-  /** Actors that cannot be replayed because their input was not recorded. */
+  /** Names of actors that cannot be replayed because their input was not recorded. */
   readonly #omittedKinds = new Set<string>();
 
   /** @throws ChartpilotError TRACE_INVALID if the trace has no beginning, or records are missing */
@@ -39,7 +39,7 @@ export class TraceToReplay {
     return this.#earlyFlags[recordIndex] === 1;
   }
 
-  /** The trace may end while a machine was processing: none of the records from this index on causes another. */
+  /** The trace may end while a machine was processing, because none of the records from this index on causes another. */
   mayBeTruncatedAt(recordIndex: number): boolean {
     const { seq } = this.records[recordIndex]!;
     return this.records.slice(recordIndex).every((record) => ((record as { cause?: number }).cause ?? 0) < seq);
@@ -70,7 +70,7 @@ export class TraceToReplay {
     return new Error(record.error);
   }
 
-  /** The entire tree of the root is stopped in the records from this index. */
+  /** @returns the root whose entire tree is stopped by the records from this index on */
   rootStoppedAt(recordIndex: number): string | undefined {
     const firstRecord = this.records[recordIndex];
     if (firstRecord?.kind !== 'stop') return undefined;
@@ -163,7 +163,9 @@ function findEarlyRecords(records: readonly TraceRecord[]): Uint8Array {
   return earlyFlags;
 }
 
-/** An action of a machine has a cause. The end of an effect has none either, and is recognized by the following record. */
+/**
+ * An action of a machine has a cause, an action from outside has none. The end of an effect has no cause either; the following record identifies it.
+ */
 function isFromOutside(records: readonly TraceRecord[], recordIndex: number): boolean {
   const [record, next] = [records[recordIndex]!, records[recordIndex + 1]];
   if (record.kind === 'stop') return next?.kind === 'event' && next.from === record.actor && next.cause === undefined;

@@ -53,7 +53,7 @@ export function labelBoxes({ labels }: ChartConnection, labelArea: ChartBox): Ar
   });
 }
 
-/** Arrows lead down in the order of the definition. */
+/** Whether the target precedes the source in the definition. Other arrows lead down. */
 export function leadsBack(chart: Statechart, { source, target }: ChartConnection): boolean {
   // Nested states have no order.
   const isNested = ancestorsOf(chart, source).includes(target) || ancestorsOf(chart, target).includes(source);

@@ -12,7 +12,6 @@ const maxPayloadLength = 160;
 /** Maximum length of a changed value, so that several are visible. */
 const maxValueLength = 60;
 
-/** The line ends with the number of its cause. */
 export function formatRecord(record: TraceRecord, options: PrintOptions = {}): string {
   const cause = 'cause' in record && record.cause !== undefined ? `  ← ${record.cause}` : '';
   return `${formatPosition(record, options)}  ${visibleLine(recordText(record))}${cause}`;

@@ -81,7 +81,7 @@ async function closeAll(traceParts: readonly { close: () => Promise<unknown> }[]
   for (const tracePart of traceParts) await tracePart.close();
 }
 
-/** A program may rotate the file between the attempts to open both parts. */
+/** A program may rotate the file while both parts are being opened. */
 const maxAttempts = 5;
 const retryDelayMs = 10;
 
@@ -108,7 +108,7 @@ async function openParts(path: string): Promise<TraceFilePart[]> {
   }
 }
 
-/** The rotated part of this run. That of an older run may have another format. */
+/** Opens the rotated part if it belongs to this run. The part of an older run may have another format. */
 async function openRotatedPart(
   name: string,
   file: FileHandle,

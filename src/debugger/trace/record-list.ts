@@ -61,8 +61,8 @@ export class RecordedRun extends RecordArray {
 }
 
 /**
- * @returns `length` if `isBehind` is false for all indexes
- * @param isAfter must be true for all indexes after the first
+ * @returns `length` if `isAfter` is false for all indexes
+ * @param isAfter must be true for all indexes after the first for which it is true
  */
 export function firstIndex(length: number, isAfter: (index: number) => boolean): number {
   let lowIndex = 0;

@@ -107,7 +107,7 @@ async function renderInThread(chart: Statechart, format: DiagramCommandOptions['
   return format === 'json' ? textOf(chart, format) : visibleText(await drawOutput(format, chart));
 }
 
-/** The trace has no events: one actor of each machine exists and has not started. */
+/** Returns a trace without events, in which one actor of each machine exists and has not started. */
 function headerOnly(name: string, machines: readonly Statechart[]): ReturnType<typeof memorySource> {
   const header = formatTraceLine({
     kind: 'header',

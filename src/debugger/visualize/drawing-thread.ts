@@ -117,7 +117,7 @@ function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits)
   );
 }
 
-/** Traces in which a state precedes its parent are rejected. */
+/** Each state follows its parent: the reader rejects other traces. */
 function levelsOf(states: Statechart['states']): number {
   const levels: number[] = [];
   for (const { parent } of states) levels.push(parent === undefined ? 1 : (levels[parent] ?? 0) + 1);

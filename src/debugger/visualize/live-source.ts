@@ -59,7 +59,7 @@ async function request(
   const clientRequest = get({
     ...address,
     path: isFollowing ? tracePath : `${tracePath}?follow=false`,
-    // The connection whose owner was checked; Node uses it only without an agent. It ends with the response.
+    // Node calls this only without an agent. The owner of the connection was checked; the connection ends with the response.
     createConnection: () => connection.socket,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });

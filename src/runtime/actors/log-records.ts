@@ -63,8 +63,7 @@ export function logRecords(recorder: Recorder, log: Logger, { states, entry }: R
     for (const [earlierKey, loggedAt] of loggedAtByKey)
       if (record.t - loggedAt > repetitionMs) loggedAtByKey.delete(earlierKey);
     const isActorFailure = failure.event === 'actor.failed';
-    // The parent of the failed actor reports the consequence in the same turn of the event loop, and its line replaces
-    // the general one.
+    // The parent of the failed actor reports the consequence in the same turn of the event loop. That line replaces the general line about the actor.
     if (!isActorFailure && pendingGeneralEntries.delete(reason)) log.write(failure);
     if (loggedAtByKey.has(reason)) return;
     loggedAtByKey.set(reason, record.t);

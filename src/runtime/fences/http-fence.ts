@@ -73,7 +73,7 @@ export function serverOptionsOf(limits: HttpLimits): ServerOptions {
 
 /**
  * @param server not listening yet
- * @param connectionOf the accepted connection under the socket of a request, which differs with TLS
+ * @param connectionOf returns the accepted connection of a request's socket; with TLS these are different sockets
  */
 export function fenceServer<S extends Server>(
   server: S,
@@ -132,9 +132,7 @@ function visibleChunk<T>(chunk: T): T | string {
   return typeof chunk === 'string' ? visibleText(chunk) : chunk;
 }
 
-/**
- * An HTTP port uses at most an eighth of the open files, because without free ones the program cannot serve any client.
- */
+/** An HTTP port uses at most an eighth of the file descriptors, because a program without free descriptors cannot serve any client. */
 export function connectionsOfPort(openFiles = Number.POSITIVE_INFINITY): number {
   return Math.min(defaultHttpLimits.maxConnections, Math.max(minConnections, Math.floor(openFiles / 8)));
 }

@@ -1,6 +1,6 @@
 /**
- * Each boundary (request, stream, watcher, sink) handles its errors. For an error that escapes all of them, the program's handler closes its source,
- * reports it, and continues.
+ * Each boundary (request, stream, watcher, sink) handles its errors. For an error that escapes all boundaries, the program's handler closes the
+ * source of the error, reports the error, and continues.
  */
 import { explainError } from '../errors.ts';
 import type { EventOfLevel } from '../log-events/log-events.ts';

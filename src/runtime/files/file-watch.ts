@@ -15,8 +15,8 @@ export interface WatchHandlers {
 export type StopWatching = () => void;
 
 /**
- * Watches a file that may be missing, also with its directory. A file behind symbolic links next to it, as Kubernetes
- * mounts ConfigMaps (`mesh → ..data/mesh`, `..data → ..2026_11_21`), changes when a link is switched.
+ * Watches a file. The file and its directory may be missing. A file behind symbolic links next to it, as Kubernetes mounts ConfigMaps (`mesh →
+ * ..data/mesh`, `..data → ..2026_11_21`), changes when a link is switched.
  */
 export function watchFile(file: string, handlers: WatchHandlers): StopWatching {
   const watchedFile = new WatchedFile(resolve(file), handlers);

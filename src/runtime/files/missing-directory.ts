@@ -3,7 +3,7 @@ import { type FSWatcher, statSync, watch } from 'node:fs';
 import { basename, dirname, relative, sep } from 'node:path';
 import { isSystemError } from '../errors.ts';
 
-/** inotify does not report a switched link above, or a directory that may not be watched. */
+/** Polling interval: inotify reports neither a switched link above the directory nor changes of a directory that may not be watched. */
 const inspectionMs = 60_000;
 
 export interface DirectoryHandlers {

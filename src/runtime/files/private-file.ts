@@ -1,4 +1,3 @@
-/** Only their owner may read these files, which are flushed to disk before they are used. */
 import { closeSync, fsyncSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { ChartpilotError } from '../errors.ts';
 

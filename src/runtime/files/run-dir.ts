@@ -53,7 +53,7 @@ function userRunDir(parent: string): string {
   const existingStats = lstatSync(defaultDir, { throwIfNoEntry: false });
   if (existingStats === undefined || isOwnedPrivateDir(existingStats)) return defaultDir;
   const fallbackDir = existingFallback(parent, uid) ?? createdFallback(parent, uid);
-  // `ensureRunDir` reports the error of the usual one.
+  // `ensureRunDir` reports the error of the default directory.
   if (fallbackDir === undefined) return defaultDir;
   warnOnce(
     `run directory ${defaultDir} is not usable (${foreignOwnerReason(existingStats)}), using ${fallbackDir}; set --runDir to choose another one`,
@@ -112,7 +112,7 @@ export function requireOwnDirectory(path: string): void {
   if (!isOwnedPrivateDir(stats)) throw new Error(foreignOwnerReason(stats));
 }
 
-/** True only for a directory that only this user may write. The status must not follow a link. */
+/** True only for a directory that only this user may write. The status must come from `lstat`, which does not follow links. */
 export function isOwnedPrivateDir(stats: Stats): boolean {
   return stats.isDirectory() && stats.uid === currentUid() && (stats.mode & writableByOthers) === 0;
 }

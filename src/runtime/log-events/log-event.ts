@@ -11,7 +11,7 @@ export interface LogEvent {
   readonly action: string;
 }
 
-/** An event that a line repeats from the trace has the name of its trace event. */
+/** A log event that repeats an event of the trace has its name. */
 export type LogEventTable = Readonly<Record<string, LogEvent>>;
 
 export const noAction = 'None.';

@@ -20,7 +20,7 @@ export interface Outlet {
    * @throws the system's error
    */
   write(bytes: Buffer): number;
-  /** Whether its name refers to another file or none, or the file was truncated. */
+  /** Whether the name of the file refers to another file or none, or the file was truncated. */
   isMoved(): boolean;
   close(): void;
 }

@@ -6,7 +6,7 @@ import { openFile, openStandardStream } from './outlet.ts';
 const maxFlushMs = 1_000;
 let outputFailureCode: number | undefined;
 
-/** For a command whose exit code 1 has another meaning. */
+/** Exit code if the output cannot be written, for a command whose exit code 1 has another meaning. */
 export function setOutputFailureCode(code: number): void {
   outputFailureCode = code;
 }

@@ -22,7 +22,7 @@ import { protoCamelCase } from '@bufbuild/protobuf/reflect';
 import { base64Decode } from '@bufbuild/protobuf/wire';
 import { type DescriptorProto, FieldDescriptorProtoSchema, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 
-/** Lists its messages (except map entries) and enums in file order. */
+/** A message with its nested messages (except map entries) and enums, in file order. */
 export type MessageOutline = readonly [name: string, messages?: readonly MessageOutline[], enums?: readonly string[]];
 
 export interface FileOutline {
@@ -30,7 +30,7 @@ export interface FileOutline {
   readonly package: string;
   readonly messages: readonly MessageOutline[];
   readonly enums: readonly string[];
-  /** Whether it declares services or extensions, which are read with the descriptor. */
+  /** Whether the file declares services or extensions, which are read with the descriptor. */
   readonly more: boolean;
 }
 
@@ -49,7 +49,7 @@ class LazyFile {
   readonly messages: LazyMessage[];
   readonly enums: LazyEnum[];
   readonly dependencies: readonly DescFile[];
-  /** Passed to importing files while they are built: its types by name, without building them. */
+  /** Passed to importing files while these are built. Contains the types of this file by name, without building them. */
   readonly asImport: DescFile;
   readonly #outline: FileOutline;
   readonly #descriptor: string;

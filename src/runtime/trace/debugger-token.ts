@@ -93,7 +93,7 @@ function connectTo(address: { readonly host: string; readonly port: number }): P
     const socket = connect({ ...address });
     socket.once('connect', () => {
       socket.off('error', reject);
-      // The user of the socket adds its own listener; the error may occur before or after that.
+      // The caller adds its own listener; the error may occur before or after that.
       socket.on('error', () => {});
       resolve(socket);
     });

@@ -6,7 +6,7 @@ export interface KnownActor {
   readonly machine: AnyStateMachine | undefined;
   readonly spawnSeq: number;
   hasStarted: boolean;
-  /** Why the parent stops it; an actor that is processing an event ends later. */
+  /** Why the parent stops the actor; an actor that is processing an event ends later. */
   stoppedFor?: Cause & { readonly during?: number };
   state: string;
   value: StateValue | undefined;

@@ -107,7 +107,7 @@ function addressError(from: string, hint: string | undefined): ChartpilotError {
   return optionError('--from', violation, hint === undefined ? {} : { hint });
 }
 
-/** Returns `undefined` if the user that accepts the connection has no token that this user finds. */
+/** Returns `undefined` if no token of the user that accepts the connection is found. */
 async function withToken(
   { url, method, body, maxBytes = maxResponseBytes }: ProgramRequest,
   signal: AbortSignal,

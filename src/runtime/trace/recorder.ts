@@ -24,7 +24,7 @@ export interface Recorder {
   omits: (type: string) => boolean;
   /** Calls back with every record. Observers must not throw. @returns a function that stops the calls */
   observe: (observer: (record: TraceRecord) => void) => () => void;
-  /** Records a root actor's failure immediately, instead of before the next inspection event, or in a microtask. */
+  /** Records the failure of a root actor immediately. Otherwise it is recorded before the next inspection event, or in a microtask. */
   settle: () => void;
   close: () => void;
 }

@@ -123,8 +123,8 @@ export type TraceBody =
   | ({ kind: 'step' } & Step)
   | { kind: 'effect'; actor: string; effect: string; params?: unknown; cause?: number }
   /**
-   * `cause` is why the parent stopped the actor, or the record that the actor was handling when it failed. `during` is the record that it was
-   * processing at that time; it ended after that.
+   * `cause` is why the parent stopped the actor, or the record that the actor was handling when it failed. `during` is the record that the actor was
+   * processing when its parent stopped it; the actor ended after that.
    */
   | {
       kind: 'stop';

@@ -108,7 +108,7 @@ export class Oversight {
     this.checkInvariants((invariant, observation) => invariant.onReadiness?.(response, observation));
   }
 
-  /** Whether the desired configuration serves, or cannot: then the agent must have reported that its retries are exhausted. */
+  /** Whether the desired configuration serves. If it cannot, the agent must have reported that its retries are exhausted. */
   get isReached(): boolean {
     const { state, agent, host } = this.#world;
     if (agent?.status === 'done') return true;

@@ -74,9 +74,9 @@ export interface StoppedAgent {
   readonly persistedState: PersistedState;
   /** Deadlines of exiting parents, from the contexts of their charts. */
   readonly exitingParents: ReadonlyMap<string, Pick<EpochContext, 'parentShutdownMs' | 'unseenMs'>>;
-  /** Timers measure the duration of operations. */
+  /** Names of the agent's timers, which measure the duration of its operations. */
   readonly timers: readonly string[];
-  /** The start is used if the agent resumes. */
+  /** The decided start, which is used if the agent resumes. */
   readonly restart: string | undefined;
   /** No agent observed these exits. */
   readonly exitedProcesses: ReadonlyMap<string, ExitedProcess>;
@@ -208,7 +208,7 @@ const limits = [
   'waitsForRequests',
 ];
 const reportedFields = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
-/** Nothing starts after an order to stop. */
+/** Omitted from the key after an order to stop, because nothing starts then. */
 const decisionFields = [
   'desired',
   'failures',

@@ -603,7 +603,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#updateState({ stoppedAgent: undefined, failures: 0 });
   }
 
-  /** The overdue time belongs to a parent that started before its agent was killed. */
+  /** Disarms the overdue timer of a parent whose process has exited. */
   #disarmOverdue(): void {
     for (const timer of this.#system.zone.names('mark')) {
       const [, name] = isOverdueTimer.exec(timer) ?? [];

@@ -230,12 +230,10 @@ export class SimulatedHost {
     return process.envoy.getSnapshot().matches('killed');
   }
 
-  /** A fault: SIGKILL does not end the process. */
   markUnkillable(process: SimulatedProcess): void {
     this.#change(process, { isUnkillable: true });
   }
 
-  /** Starts or ends a fault: the process does not respond. */
   setUnresponsive(process: SimulatedProcess, isUnresponsive: boolean): void {
     this.#change(process, { isUnresponsive: isUnresponsive });
   }
@@ -337,14 +335,14 @@ export class SimulatedHost {
     if (parent !== undefined) this.#change(parent, { isChildSeenLive: true });
   }
 
-  /** Notes that an Envoy with this base ID is about to be prepared or started. */
+  /** Notes for orphaned Envoys with another base ID that an Envoy is about to be prepared or started. */
   recordAttempt(baseId: number): void {
     for (const other of this.processes) {
       if (other.baseId !== baseId && this.isOrphaned(other)) this.#change(other, { successorTried: true });
     }
   }
 
-  /** An orphaned Envoy that should have been replaced is lost. */
+  /** Marks each orphaned Envoy with another base ID, and each whose parent crashed, as one whose successor crashed. */
   recordSpawnFailure(baseId: number): void {
     for (const other of this.processes) {
       if (other.baseId !== baseId && (this.isOrphaned(other) || other.parentCrashed))
@@ -404,7 +402,7 @@ export class SimulatedHost {
     this.#pendingReports.push(report);
   }
 
-  /** The reports are sent outside of the charts that ended. */
+  /** Sends reports that were deferred because a chart was ending. */
   sendPendingReports(): void {
     for (let report = this.#pendingReports.shift(); report !== undefined; report = this.#pendingReports.shift())
       report();

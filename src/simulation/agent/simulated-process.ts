@@ -28,13 +28,12 @@ export interface SimulatedProcess {
   readonly isSeenLive: boolean;
   /** The supervisor was notified that the child is live. */
   readonly isChildSeenLive: boolean;
-  /** The kernel never ends the killed process. */
   readonly isUnkillable: boolean;
   /** The process works, but responds neither at its admin interface nor at its ports. */
   readonly isUnresponsive: boolean;
   /** The process rejected a listener on start, so it is live without it. */
   readonly lacksListener: boolean;
-  /** The epoch was notified of the missing listener, and does not count the process as live yet. */
+  /** A signal or the child ordered the process to exit. */
   readonly isHeldBack: boolean;
   /** A signal or the child ordered it. */
   readonly exitRequested: boolean;

@@ -116,12 +116,12 @@ function namesToSend(
   return [...new Set([...order.requested, ...dueNames])].filter((name) => currentResources[name] !== undefined);
 }
 
-/** A reconnecting client reports its versions. */
+/** Whether a reconnecting client has reported the current version of this resource. */
 function hasAlready({ has }: ResponseOrder, name: string, currentResources: Resources): boolean {
   return has?.versions[has.names.indexOf(name)] === String(currentResources[name]);
 }
 
-/** Endpoints of sent clusters must be sent again. */
+/** The client forgets the endpoints of sent clusters, so they must be sent again. */
 function withoutForgottenResources(
   stream: StreamState,
   typeUrl: string,

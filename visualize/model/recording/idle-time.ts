@@ -7,7 +7,7 @@ export interface IdleTime {
 
 /** Shorter idle times belong to the activity, such as a drain or a backoff. */
 const minIdleMs = 120_000;
-/** Enough for the duration, unless there are too many folds. */
+/** Width of a fold with space for its duration. If there are too many folds, they are narrower. */
 const foldPixels = 62;
 const minFoldPixels = 14;
 /** All folds together take at most this share of the timeline's width. */

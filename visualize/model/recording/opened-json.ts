@@ -1,4 +1,4 @@
-/** A payload may have a million fields. */
+/** Limits the drawn fields of a payload, which may have a million. */
 
 /** Larger lists and objects are closed initially. */
 const maxOpenEntries = 12;

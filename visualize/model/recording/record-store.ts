@@ -165,7 +165,6 @@ export class RecordStore implements RecordList {
     return undefined;
   }
 
-  /** Index of the first record after `previousIndex` that is about the actor and of one of these kinds. */
   nextIndexAbout(actor: string, kinds: readonly RecordKind[], previousIndex: number): number | undefined {
     const indexesAbout = this.#placesAbout(actor, kinds);
     for (

@@ -20,7 +20,7 @@ const cachedStateDistance = 1_000;
 /** Records of these kinds spawn an actor or change its state. */
 const stateChangingKinds = ['spawn', 'transition'] as const;
 
-/** Missing records, before the first one or between two. */
+/** Missing records, before the first record or between two records. */
 export interface Gap {
   /** Index of the record after the gap. */
   readonly index: number;
@@ -167,7 +167,7 @@ export class PageRecording implements RecordList {
     return this.#records.indexOf(seq);
   }
 
-  /** Before the first record, the time of the first. */
+  /** The time of the record; before the first record, that of the first. */
   timeAt(index: number): number {
     return this.#records.timeAt(index) ?? this.#records.timeAt(0) ?? 0;
   }

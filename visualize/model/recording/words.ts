@@ -70,7 +70,6 @@ export function stateText(state: string): string {
     .join(', ');
 }
 
-/** The actor that performed the action of a record, or received its message. */
 export const actorOf = subjectOf;
 
 export function isAbout(record: TraceRecord, actor: string): boolean {

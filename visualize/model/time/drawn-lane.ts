@@ -12,7 +12,7 @@ export interface Bar {
   readonly phase: Phase;
   /** Absent for merged bars. */
   readonly text?: string;
-  /** These phases are too short to be drawn. */
+  /** Number of merged phases, which are too short to be drawn. */
   readonly mergedCount: number;
   readonly from: number;
   readonly to: number | undefined;
