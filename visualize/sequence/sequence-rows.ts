@@ -222,7 +222,7 @@ export class SequenceRows {
     return usedLifelines;
   }
 
-  /** The row of the record, or of the last record before it that has a row; -1 if there is none. */
+  /** The row of the record, or of the last record before it that has a row; -1 if no such record exists. */
   rowOf(index: number): number {
     const rowCount = this.rowsBefore(index + 1);
     return rowCount === 0 ? -1 : rowCount - 1 - this.#lineNumbers[rowCount - 1]!;
