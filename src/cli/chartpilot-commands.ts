@@ -14,7 +14,7 @@ const output = {
   error: (text: string) => standardError.write(text),
 };
 
-/** The help lists them in the order of a debugging session. */
+/** The help lists the commands in this order, which is that of a debugging session. */
 const commands = [
   visualizeCommand,
   checkCommand,

@@ -39,8 +39,8 @@ export function pilotAgent(proxy: Command): Command {
 }
 
 /**
- * Flags before the command's name belong to `proxy`, as in Istio; it ignores unknown ones. Other commands ignore all of them. A word after an unknown
- * flag is its value, unless it names a command.
+ * As in Istio, `proxy` reads flags before the command's name and ignores unknown ones. Other commands ignore all such flags. A word after an unknown
+ * flag is the flag's value, unless the word names a command.
  */
 export function commandFirst(program: Command, args: readonly string[]): readonly string[] {
   const names = new Set(program.commands.map((command) => command.name()));

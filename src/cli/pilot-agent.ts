@@ -7,7 +7,10 @@ import { runProgram } from './run-program.ts';
 /** Exit code of a failed set-up: Istio's −1. */
 const setUpFailureCode = 255;
 
-/** The launcher passes this word to start an agent that replaces an older one. It is a command because a program that does not know it exits. */
+/**
+ * The launcher passes this word to start an agent that replaces an older one. The word is a command, because an agent that does not know a command
+ * exits.
+ */
 const successionCommand = 'succeed';
 const commandArgs = process.argv.slice(2);
 const isSuccessor = commandArgs[0] === successionCommand;

@@ -8,7 +8,7 @@ import { plainSwitches } from './plain-switches.ts';
 import { configureUsage, fullNameOf } from './usage.ts';
 
 export interface FailureCodes {
-  /** The command line was invalid; commander has printed the error. */
+  /** Exit code for an invalid command line, for which commander has printed the error. */
   readonly misused: number;
   readonly failed: (error: unknown) => number;
 }

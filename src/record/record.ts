@@ -16,7 +16,7 @@ export type { WriteText } from './text-sink.ts';
 
 export interface RecordOptions {
   readonly program: string;
-  /** Machines of its root actors, including those that they start by name. Other machines have no chart on the page. */
+  /** Machines of the program's root actors, including machines that these start by name. Other machines have no chart on the page. */
   readonly machines?: readonly AnyStateMachine[];
   /**
    * Receives the trace in complete lines, to append to a file or send. Its promise is awaited. If it throws, rejects or

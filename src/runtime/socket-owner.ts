@@ -1,4 +1,4 @@
-/** Any user can listen on any unprivileged port, so an address is not an identity. */
+/** Finds the owner of a connection: any user can listen on any unprivileged port, so an address is not an identity. */
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { isSystemError } from './errors.ts';

@@ -149,7 +149,7 @@ function rightOfState(group: SVGGElement): number {
   return x + width + 8;
 }
 
-/** The picture has no bar for a timer without a target. */
+/** Creates the bar of a timer without a target, because the picture has none. */
 function createTimerBar(group: SVGGElement): SVGRectElement {
   const { x, y, width, height } = group.getBBox();
   const bar = document.createElementNS(svgNamespace, 'rect');

@@ -112,7 +112,6 @@ function RecordHead({
   );
 }
 
-/** Links only actors that have a chart. */
 function ActorLink({ actor }: { readonly actor: string }): JSX.Element {
   if (actor === 'outside' || actor.includes('/')) return <span>{actor}</span>;
   return (

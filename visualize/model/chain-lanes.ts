@@ -1,4 +1,4 @@
-/** A record of a causal chain is on the lane of its actor, or of its nearest ancestor with a lane. */
+/** A record of a causal chain is on the lane of its actor, or of the actor's nearest ancestor with a lane. */
 import { outsideActor } from '../../src/debugger/check/message.ts';
 import type { Lane } from './recording/lanes.ts';
 import type { PageRecording } from './recording/recording.ts';

@@ -314,7 +314,7 @@ function initialPlace(pageRecording: PageRecording): number {
   return pageRecording.deviations[0]?.index ?? restarts.at(-1)?.index ?? pageRecording.length - 1;
 }
 
-/** The programs of a merged trace have no common first actor. */
+/** Chooses the actor at the initial place of a merged trace, because its programs have no common first actor. */
 function initialActor(pageRecording: PageRecording, index: number): string | undefined {
   if (pageRecording.header.programs === undefined || index < 0) return undefined;
   const actor = pageRecording.subjectAt(index);

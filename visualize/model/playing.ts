@@ -13,7 +13,6 @@ const followTickMs = 200;
 export function togglePlaying(): void {
   const lastIndex = (recording.value?.length ?? 0) - 1;
   batch(() => {
-    // At the end, playback restarts from the beginning.
     if (!isPlaying.value && place.value >= lastIndex) goTo(-1);
     isPlaying.value = !isPlaying.value;
   });

@@ -1,4 +1,4 @@
-/** The data is on the page's server, or in the page itself if it is a single file. */
+/** Loads traces and their sessions from the page's server, or from the page itself if it is a single file. */
 
 import {
   addressElement,

@@ -25,7 +25,6 @@ export function stepOfActor(direction: 1 | -1): void {
 export function goToDeviation(direction: 1 | -1): void {
   const openRecording = recording.value;
   if (openRecording === undefined) return;
-  // Wraps around at both ends.
   const wrappedIndex = direction === 1 ? openRecording.deviations[0]?.index : openRecording.deviations.at(-1)?.index;
   const index = openRecording.nextDeviation(place.value, direction) ?? wrappedIndex;
   if (index !== undefined) jumpTo(index);

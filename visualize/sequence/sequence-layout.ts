@@ -66,7 +66,6 @@ export function layoutFor(columns: Columns, viewport: number, gutter?: number): 
   return layoutOf(list.length, viewport, minWidth, gutter);
 }
 
-/** Width at which a view fits all lifelines. */
 export function widthFor(columns: number): number {
   return minGutter + columnWidth.wanted * columns + spareWidth.narrow;
 }
@@ -99,7 +98,7 @@ export function labelBesideLoop(
 }
 
 /**
- * 0 if all rows fit, otherwise such that the current place's row is included.
+ * The first row in the page: 0 if all rows fit, otherwise a row with which the page includes the row of the current place.
  *
  * @param previousFirst the previous result, returned again if possible
  */

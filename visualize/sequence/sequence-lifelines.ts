@@ -258,7 +258,7 @@ export function familyOf(name: string): string {
   return name.replaceAll(/-(?:N(?:\+\d+)?|\d+[a-z]?)(?=\/|$)/g, '-N');
 }
 
-/** The longest list is first; participants of other lists follow their predecessors there. */
+/** Merges the lists of participants, the longest first. A participant of another list is placed after its predecessor in that list. */
 export function participantOrder(diagrams: readonly Diagram[]): ReadonlyMap<string, number> {
   const order: string[] = [];
   const lists = diagrams.map(({ participants }) => [...new Set(participants.map(({ name }) => familyOf(name.text)))]);

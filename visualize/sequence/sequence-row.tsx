@@ -311,7 +311,6 @@ function accessibleText(
   return [...deviationTexts, sentenceOf(entry, record, actorPrefix)].join('; ');
 }
 
-/** Returns the complete payload, because the row shows only its beginning. */
 function completePayload(entry: Entry, record: TraceRecord): string {
   return entry.kind === 'state' && record.kind === 'transition'
     ? `${record.from || '—'} → ${record.to}`

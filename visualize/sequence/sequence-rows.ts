@@ -1,4 +1,4 @@
-/** The rows grow with the trace and are never rebuilt. */
+/** Rows of the sequence diagram, which grow with the trace and are never rebuilt. */
 import type { Deviation } from '../../src/debugger/check/check.ts';
 import { outsideActor, unknownParent } from '../../src/debugger/check/message.ts';
 import { withDoubledCapacity } from '../model/recording/record-store.ts';
@@ -261,7 +261,7 @@ function expectedLineCount({ expected }: Deviation): number {
   return 1 + Math.min(expected.length, maxExpected + 1);
 }
 
-/** The deviation of a line below a row, and the line's number in it, from 0. */
+/** The deviation of a line below a row, and the index of the line within the deviation. */
 export function deviationOfLine(
   deviations: readonly Deviation[],
   line: number,

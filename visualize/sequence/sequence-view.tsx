@@ -25,7 +25,6 @@ import { SequenceTools } from './sequence-tools.tsx';
 /** Rows rendered above and below the visible ones, so that quick scrolling shows no blank area. */
 const spareRows = 10;
 
-/** Only rows near the visible ones are rendered. */
 export function SequenceView(): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null);
   const top = useSignal(0);

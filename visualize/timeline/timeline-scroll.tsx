@@ -1,4 +1,4 @@
-/** The lane of the current place becomes visible, and bad marks of hidden lanes are counted. */
+/** Scrolls to the lane of the current place, and counts bad marks of hidden lanes. */
 import { signal, useSignalEffect } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';

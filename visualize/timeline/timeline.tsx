@@ -183,7 +183,6 @@ function DurationLabel(): JSX.Element {
 }
 
 const phasesInOrder: readonly string[] = [...lifePhases, 'building'];
-/** A program may have any number of state names. */
 const maxLegendPhases = 12;
 
 function Legend(): JSX.Element | null {

@@ -60,7 +60,7 @@ interface RequestFlags {
   readonly from?: string;
 }
 
-/** The error for `request GET http://HOST:PORT/PATH`, with the command that does it. */
+/** The error for `request GET http://HOST:PORT/PATH`. Its hint is the correct command. */
 function addressAsPathError(
   { acceptsFrom, allowedPorts }: RequestTarget,
   method: string,

@@ -118,7 +118,7 @@ export function logWarnings(log: Logger): void {
   });
 }
 
-/** An operator cannot act on it: the program uses this experimental function deliberately (memory-release.effects.ts). */
+/** An operator cannot act on this warning: the program uses this experimental function deliberately (memory-release.effects.ts). */
 const isMeasureMemoryWarning = (message: string): boolean => message.startsWith('vm.measureMemory is an experimental');
 
 function loggerTo(sink: LineSink, flags: LogFlags, defaultScopeLevels: string): Logger {

@@ -118,10 +118,7 @@ export interface AdvanceOptions {
   mayBind?: boolean;
 }
 
-/**
- * A cut with a determined N has a known alphabet. A cut with an undetermined N is affected by a numbered message only if that is its next message,
- * which then determines N.
- */
+/** A cut with an undetermined N is affected by a numbered message only if the cut allows that message next. The message then determines N. */
 export function advance(
   contract: Contract,
   cuts: readonly Cut[],

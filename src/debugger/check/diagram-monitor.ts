@@ -188,7 +188,7 @@ export class DiagramMonitor {
     return [...new Set(bound.filter((activation) => !openActivations.includes(activation))), ...openActivations];
   }
 
-  /** Oldest first: a number determines N of only one of them. */
+  /** Oldest first, because a number determines N of one activation only. */
   #openActivations(): readonly Activation[] {
     const freeActivations = this.#activationsByNumber.get('free');
     if (freeActivations === undefined) return noActivations;
@@ -212,7 +212,7 @@ export class DiagramMonitor {
     return activation;
   }
 
-  /** The activation counts as started when it is certain. */
+  /** The activation counts as started only when it becomes certain. */
   #trackUncertain(cuts: readonly Cut[]): void {
     if (cuts.length === 0) return;
     const activation: Activation = { cuts: [], startedAt: 0, lastAccepted: 0, isUncertain: true };
@@ -234,7 +234,7 @@ export class DiagramMonitor {
     return plainAdvance?.outcome === 'accepted';
   }
 
-  /** Prefers an activation whose beginning was recorded. */
+  /** Merges activations at the same position, if possible into one whose beginning was recorded. */
   #mergeSamePositions(activations: readonly Activation[]): readonly Activation[] {
     const activationByPosition = new Map<string, Activation>();
     for (const activation of activations) {

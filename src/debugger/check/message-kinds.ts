@@ -121,7 +121,7 @@ export class MessageKinds {
   }
 }
 
-/** Reads those messages of a trace that are not ignored by rule. */
+/** Reads only the messages that the check compares with the diagrams. */
 export class CheckedMessages {
   readonly #messages: MessageReader;
   readonly #kinds: MessageKinds;
@@ -139,7 +139,7 @@ export class CheckedMessages {
   }
 }
 
-/** Spawns, timers and ends are checked only if a diagram names them; a machine may have others. */
+/** Spawns, timers and ends are checked only if a diagram names them, because a machine may have other ones. */
 function isEvent(type: string): boolean {
   return type !== 'spawn' && type !== 'done' && !type.startsWith('timer ');
 }

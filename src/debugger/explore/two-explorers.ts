@@ -89,7 +89,7 @@ export function runHelper(beginWorld: (world: unknown) => World, helperData: Hel
 
 const idleFlag = 0;
 const doneIndex = 1;
-/** The main thread does not wait for a helper that has not joined. */
+/** Index of the flag for a joined helper. The main thread waits only for a helper that has joined. */
 const joinedIndex = 2;
 const controlWords = 3;
 const trueFlag = 1;

@@ -66,7 +66,6 @@ export class Zone {
     return new Zone(this.#deadlines.toSpliced(removedIndex - 1, 1), nextBounds);
   }
 
-  /** The new name must be unused. */
   withRenamed(name: string, to: string): Zone {
     if (this.has(to)) throw new Error(`deadline '${to}' exists already`);
     return new Zone(
@@ -121,13 +120,13 @@ export class Zone {
     return new Zone(this.#deadlines, nextBounds);
   }
 
-  /** Whether that moment is in the past, or is now, in every timing. */
+  /** Whether the deadline is in the past, or is now, in every timing. */
   isOverdue(name: string): boolean {
     const index = this.#indexOf(name);
     return index !== -1 && this.#bound(index, 0) <= 0;
   }
 
-  /** The minimum time since that moment; negative before it. */
+  /** The minimum time since the deadline; negative before it. */
   minElapsedMs(name: string): number {
     return 0 - this.#bound(this.#indexOf(name), 0);
   }

@@ -52,7 +52,7 @@ function shareLines(targetKind: string, { covered, total, missing }: Share): str
   ];
 }
 
-/** A line break in an error message of a user's machine would make its next line code of the test. */
+/** After a line break, the rest of an error message of a user's machine would be code of the test. */
 function comment(text: string): string {
   return `// ${text.replaceAll(/\s*[\r\n\u2028\u2029]+\s*/g, ' ')}`;
 }

@@ -1,5 +1,3 @@
-/** The machines of chartpilot with samples of their events. */
-
 import type { AnyStateMachine } from 'xstate';
 import {
   agentSamples,

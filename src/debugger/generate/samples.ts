@@ -13,7 +13,7 @@ export type Outcome = { readonly output: unknown } | { readonly error: string };
 /** The exports of a samples module. Values that are written into a test must be plain data. */
 export interface Samples {
   readonly input?: unknown;
-  /** For a machine whose input affects its transitions. */
+  /** Alternative inputs, for a machine whose input affects its transitions. */
   readonly inputs?: readonly unknown[];
   /** Guards and actions run with these payloads. An event type without samples is sent without a payload. */
   readonly events?: Readonly<Record<string, readonly Payload[] | ((state: SampledState) => readonly Payload[])>>;

@@ -26,7 +26,7 @@ export interface MergedTrace {
   readonly records: readonly TraceRecord[];
   readonly placements: readonly Placement[];
   readonly arrows: number;
-  /** Ends without a matching end, and arrows that would point back in time. */
+  /** Number of ends without a matching end, and of arrows that would point back in time. */
   readonly unplaced: number;
 }
 

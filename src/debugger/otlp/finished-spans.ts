@@ -6,7 +6,7 @@ import type { OtlpSpan } from './span.ts';
 export interface SpanLimits {
   /** How long an ended trace must be unchanged before it is exported, because its data may be in several records. */
   readonly settleMs: number;
-  /** The same for a trace that has not ended: a disconnected proxy never confirms a push. */
+  /** Like `settleMs`, for a trace that has not ended: a disconnected proxy never confirms a push. */
   readonly staleMs: number;
   /** Above this number of records, unfinished traces are exported as they are. */
   readonly maxRecords: number;

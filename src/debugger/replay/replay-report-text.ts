@@ -4,7 +4,6 @@ import { visibleLine } from '../../runtime/visible-text.ts';
 import { formatRecord } from '../trace/print-trace.ts';
 import type { Difference, ReplayReport } from './replay.ts';
 
-/** A long trace may have thousands of warnings. */
 const maxWarnings = 5;
 const maxValueLength = 300;
 

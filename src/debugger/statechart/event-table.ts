@@ -1,4 +1,3 @@
-/** A statechart as a complete table of states and events. */
 import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
 import type { Statechart, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { isIgnored } from './chart-text.ts';

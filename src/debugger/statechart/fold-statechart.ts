@@ -30,7 +30,7 @@ export function foldStatechart(
 ): FoldedStatechart {
   const nearbyStates = nearState === undefined ? undefined : nearStatesOf(chart, nearState);
   const row = nearState === undefined ? undefined : chart.states[nearState]?.parent;
-  /** A state is drawn as itself, or as the one that it is folded into. */
+  /** By state: the state that is drawn for it, which is the state itself or the one that it is folded into. */
   const drawnStateByState: number[] = [];
   let placeholderState: number | undefined;
   chart.states.forEach(({ parent }, number) => {

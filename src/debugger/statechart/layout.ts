@@ -1,4 +1,4 @@
-/** The same definition always results in the same layout. */
+/** Lays out a statechart with ELK. The same definition always results in the same layout. */
 import type { ELK, ElkExtendedEdge, ElkNode } from 'elkjs/lib/elk-api.js';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { ChartArrow, ChartBox, ChartLayout, Point } from './chart-layout.ts';

@@ -1,4 +1,3 @@
-/** Renders a laid-out statechart as SVG, for the page and for the docs. */
 import { markupText } from '../../runtime/markup-text.ts';
 import type { Statechart, StatechartState } from '../../runtime/trace/statechart.ts';
 import type { ArrowLabel, ChartArrow, ChartBox, ChartLayout, InitialMarker, Point, StateBox } from './chart-layout.ts';

@@ -2,7 +2,6 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
 const maxReportedGaps = 3;
 
-/** Findings may be wrong if records are missing. */
 export function describeGaps(records: readonly TraceRecord[]): string[] {
   const gaps = records.flatMap(({ seq }, recordIndex) => {
     const previousSeq = records[recordIndex - 1]?.seq;

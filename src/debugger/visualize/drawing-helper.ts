@@ -1,4 +1,4 @@
-/** A thread that draws machines of traces, because a layout may take any time and must be cancellable. */
+/** Runs in the thread of `drawing-thread.ts`. */
 import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../../runtime/errors.ts';
 import { chartOf } from '../statechart/charts.ts';

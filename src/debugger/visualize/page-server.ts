@@ -190,7 +190,6 @@ class Pages {
     else await sendTrace(source, response);
   }
 
-  /** Sends the charts of a trace that the user opened in the browser. */
   async #describe(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await bodyOf(request);
     const describedData = text === undefined ? undefined : parseDescription(text);

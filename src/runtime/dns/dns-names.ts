@@ -131,7 +131,6 @@ function rdata(type: AddressType, ip: string): Buffer {
   return Buffer.from(message.subarray(headerBytes + 9));
 }
 
-/** Two bytes of length, then an address of 4 or 16 bytes. */
 function textOf(address: Buffer): string {
   if (address.length === 6) return address.subarray(2).join('.');
   const groups = Array.from({ length: 8 }, (_, i) => address.readUInt16BE(2 + 2 * i).toString(16)).join(':');

@@ -120,7 +120,6 @@ export function fenceServer<S extends Server>(
  * Modifies the object instead of passing a class to `createServer`, because the bundle loads `node:http` on first use.
  */
 function escapeStrings(response: ServerResponse): void {
-  // `write` and `end` have overloads for an encoding and a callback, which are forwarded.
   type Send = (chunk?: unknown, ...rest: unknown[]) => never;
   const write = response.write.bind(response) as Send;
   const end = response.end.bind(response) as Send;

@@ -6,7 +6,7 @@ export function isExecutable(path: string): boolean {
   return notExecutableReason(path) === undefined;
 }
 
-/** Returns the text after the path, or `undefined` if this user may run the program. */
+/** Returns a reason that follows the path in an error message; `undefined` if this user may run the program. */
 export function notExecutableReason(path: string): string | undefined {
   try {
     accessSync(path, constants.X_OK);

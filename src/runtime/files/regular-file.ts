@@ -1,6 +1,6 @@
 /**
- * In a directory where other users may write, a path may be a link to a file that only this user can read, a FIFO that blocks its reader, or an
- * endless file.
+ * Reads files in directories where other users may write. There, a path may be a link to a file that only this user can read, a FIFO that blocks its
+ * reader, or an endless file.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 

@@ -235,11 +235,7 @@ export interface UnaryLimits {
   readonly stopped?: AbortSignal;
 }
 
-/**
- * Sends one message and returns the response message.
- *
- * @throws GrpcError
- */
+/** @throws GrpcError */
 export function unary(
   connection: GrpcConnection,
   method: string,

@@ -114,7 +114,6 @@ export class LineSink {
     return this.#lostLines;
   }
 
-  /** Computed on request from the bounded queue. */
   get lines(): SinkLines {
     const current = this.#currentBatch?.bytes.subarray(this.#offset);
     const queuedChunks = [...(current === undefined ? [] : [current]), ...this.#waitingLines.map(({ bytes }) => bytes)];

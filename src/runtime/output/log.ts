@@ -26,7 +26,7 @@ export interface Logger {
   relay(event: EventOfLevel<'relayed'>, level: EventLevel, text: string, fields?: object): void;
   scope(name: string): Logger;
   /**
-   * The level of the proxy adds lines.
+   * A logger to which the level of the proxy adds lines.
    * @param name `NAME.NAMESPACE`
    */
   ofProxy(name: string): Logger;

@@ -50,7 +50,6 @@ export class TraceRing implements TraceSink {
     return this.#records.slice(from, from + limit);
   }
 
-  /** Number of the record before the oldest remaining one. */
   get seqBeforeOldest(): number {
     return (this.#records[this.#droppedCount]?.seq ?? 1) - 1;
   }

@@ -67,7 +67,7 @@ export interface ActorSnapshot {
 
 export interface RunningTimer {
   readonly timer: string;
-  /** Path of the state that the timer belongs to: it ends with that state. */
+  /** Path of the state that the timer belongs to; the timer ends with that state. */
   readonly state: string;
   readonly ms: number;
   /** `t` of its start. */

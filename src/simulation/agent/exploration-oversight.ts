@@ -139,7 +139,7 @@ export class Oversight {
   #isDesired(process: SimulatedProcess): boolean {
     const { state, host } = this.#world;
     const { generation } = process;
-    // The supervisor must know that it serves, too.
+    // The supervisor must also know that the process serves.
     if (!host.isServing(process) || !process.isSeenLive || process.isUnresponsive) return false;
     return generation.files >= state.desired.files && generation.orders === state.desired.orders;
   }

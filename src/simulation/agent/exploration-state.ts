@@ -8,7 +8,6 @@ import type { ProcessEnd } from './simulated-envoy.machine.ts';
 import { keyOfProcess } from './simulated-host.ts';
 import { firstBinary, type Generation, type SimulatedProcess } from './simulated-process.ts';
 
-/** Immutable: every change creates a new object. */
 export interface WorldState {
   readonly triggers: number;
   readonly faults: number;
@@ -30,10 +29,10 @@ export interface WorldState {
   readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
   readonly restart: string | undefined;
   readonly prepareCalls: ReadonlyMap<string, AnyActorRef>;
-  /** These calls of `prepare` never return. */
+  /** Names of the calls in `prepareCalls` that never return. */
   readonly hungPrepares: ReadonlySet<string>;
   readonly probes: ReadonlyMap<string, AnyActorRef>;
-  /** An immediate check was ordered. */
+  /** Probes that were ordered to check immediately. */
   readonly pendingProbes: ReadonlyMap<
     string,
     { readonly probe: AnyActorRef; readonly acceptsMissingListeners: boolean }
@@ -57,12 +56,12 @@ export interface WorldState {
   readonly wasEverLive: boolean;
   readonly binaryWatch: AnyActorRef | undefined;
   readonly fileWait: AnyActorRef | undefined;
-  /** This read will finish. */
+  /** A pending read that will finish. */
   readonly fileRead: AnyActorRef | undefined;
   readonly http: AnyActorRef | undefined;
   readonly adminOf: number | undefined;
   readonly failsNextSpawn: boolean;
-  /** Their epochs do not know the new process yet. */
+  /** Processes that their epochs do not know yet. */
   readonly pendingSpawns: ReadonlyMap<string, AnyActorRef>;
   readonly violations: readonly InvariantViolation[];
   /** Set until the next agent starts. */
@@ -252,9 +251,9 @@ const isBeforeItsProcess = (state: string): boolean => state === 'preparing' || 
 const epochsStart: StartFieldRules = {
   /** If a check is requested before the process is reported, the probe starts later and checks immediately. */
   isProbeRequested: isSpawning,
-  /** Input of its preparation and its process effect. */
+  /** Input of the epoch's preparation and process effect. */
   adopted: isBeforeItsProcess,
-  /** Input of its probe. */
+  /** Input of the epoch's probe. */
   startedAtMs: (state) => isBeforeItsProcess(state) || state.startsWith('running.initializing'),
 };
 

@@ -977,7 +977,6 @@ const beginningMark = 'beginning';
 const startOf = ({ label }: Pick<SimulatedProcess, 'label'>): string => `start of ${label}`;
 const hasUnseenProcess = ({ process }: ExitedProcess): boolean => !process.isSeenLive;
 const isOverdueTimer = /^epoch-(\w+)\.parentOverdue$/;
-/** A timer of notices about a waiting Envoy. */
 const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);
 
 /** A state per millisecond would be too many. */

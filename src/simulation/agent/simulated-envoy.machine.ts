@@ -1,6 +1,6 @@
 /**
- * The behavior is measured (docs/hot-restart-reference.md, facts 1 to 10). Events by Envoy's own clock are delays; those of the host are in the
- * `meta` of states, with their latest times.
+ * The behavior was measured (docs/hot-restart-reference.md, facts 1 to 10). Events by Envoy's own clock are delays; events of the host are in the
+ * `meta` of states, with the latest times at which they occur.
  */
 import { raise, setup } from 'xstate';
 

@@ -1,4 +1,4 @@
-/** Invariants are checked against the true state of the host, which is independent of the supervisor's view. */
+/** The true state of the host, against which invariants are checked. It is independent of the supervisor's view. */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe, EnvoyResponded, RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import { reportEvent } from '../../debugger/explore/scripted-effect.ts';
@@ -198,7 +198,6 @@ export class SimulatedHost {
     this.#change(process, { hasClosedListeners: true });
   }
 
-  /** Whether the process accepts connections and was not ordered to exit. */
   isServing(process: SimulatedProcess): boolean {
     return process.isLive && !process.exitRequested && !process.hasClosedListeners && !this.isDraining(process);
   }

@@ -25,7 +25,7 @@ export interface PushWorldOptions {
   /** The registry can be lost (`lost`), a fault. It is retried, and then sends its list again (`listed`). */
   readonly registryFails?: boolean;
   readonly requestsLate?: boolean;
-  /** A deliberate bug: a push skips a stream that watches nothing, which keeps its context. */
+  /** A deliberate bug: a push skips a stream that watches nothing, so the stream keeps its context. */
   readonly skipsUnsubscribed?: boolean;
   readonly invariants?: readonly PushInvariant[];
   /** Default: all kinds. */

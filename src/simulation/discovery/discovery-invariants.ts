@@ -43,7 +43,7 @@ export interface PushObservation {
   readonly publishedContents: Contents;
   /** The first lists of all registries are complete, or the wait for them has timed out. */
   readonly mayServe: boolean;
-  /** The keys were pushed while the client was connected. */
+  /** By connection: keys that were pushed while the client was connected, and were not served yet. */
   readonly unservedKeys: ReadonlyMap<number, readonly string[]>;
   /** The server was ordered to serve these open connections, but has not reported them yet. */
   readonly connectionsBeingServed: readonly number[];
@@ -132,7 +132,7 @@ export const everyoneConverges: PushInvariant = {
   },
 };
 
-/** Whatever a client leaves unread, the next in the queue gets its slot and its responses. */
+/** Whatever a client leaves unread, the next client in the queue gets a slot and its responses. */
 export const stalledDelaysNoClient: PushInvariant = {
   name: 'a client that does not read does not delay other clients',
   whenIdleExceptStalled({ clients, publishedContents }) {

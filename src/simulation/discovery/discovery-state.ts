@@ -8,7 +8,6 @@ import type { Wire } from './discovery-invariants.ts';
 import { type Contents, firstContents, type MeshContext, type MeshEvent, unlistedContents } from './discovery-mesh.ts';
 import type { StreamState } from './discovery-stream.ts';
 
-/** Immutable: every change creates a new object. */
 export interface PushWorldState {
   readonly changes: number;
   readonly faults: number;

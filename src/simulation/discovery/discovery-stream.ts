@@ -35,7 +35,7 @@ export interface StreamState {
   /** Why the connection has ended the stream; `undefined` while it is open. */
   readonly end: StreamEnd | undefined;
   readonly sentResources: Readonly<Record<string, Resources>>;
-  /** The clusters of these endpoints were sent after them. */
+  /** Endpoints that must be sent again, because their clusters were sent after them. */
   readonly endpointsToResend: readonly string[];
   readonly responses: number;
   /** The node is served from the context with this number. */

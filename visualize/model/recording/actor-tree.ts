@@ -1,4 +1,4 @@
-/** Charts are below their parents, effects are marks, and many actors of one kind are a group. */
+/** The list of actors: charts are below their parents, effects are marks, and many actors of one kind are a group. */
 import type { ActorSnapshot } from '../../../src/runtime/trace/trace.ts';
 import { stateText } from './words.ts';
 
@@ -30,7 +30,7 @@ export type ActorRow = ActorNode | ActorGroup;
 
 export interface ActorTree {
   readonly rows: readonly ActorRow[];
-  /** Charts beyond the row limit. */
+  /** Number of charts beyond the row limit. */
   readonly omittedActors: number;
 }
 

@@ -17,7 +17,6 @@ const maxCachedStates = 6;
 /** If replaying takes more records than this, the state this many records earlier is cached as well. */
 const cachedStateDistance = 1_000;
 
-/** Records of these kinds spawn an actor or change its state. */
 const stateChangingKinds = ['spawn', 'transition'] as const;
 
 /** Missing records, before the first record or between two records. */

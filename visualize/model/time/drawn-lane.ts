@@ -1,4 +1,4 @@
-/** The number of drawn parts is bounded by the width in pixels, however long the trace is. */
+/** Bars, marks and labels of a lane. The width in pixels bounds their number, however long the trace is. */
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
 import { countProblemMarks } from '../recording/lane-at.ts';
 import type { Lane, Mark, MarkKind, Phase } from '../recording/lanes.ts';

@@ -1,4 +1,4 @@
-/** These timelines do not change with those of the current machines. */
+/** Timelines for traces of version 2. They do not change with the timelines of the current machines. */
 import type { Timeline } from '../../../../machines/timeline.ts';
 
 const noTimeline: Timeline = { lane: 'none' };

@@ -58,7 +58,7 @@ export const replacedFinishesRequests: Invariant = {
   onSignal(process, signal, { host, stopOrdered, isOverdue }) {
     if (signal === 'SIGUSR1' || stopOrdered || !process.hasClosedListeners) return undefined;
     if (host.isOrphaned(process) || process.parentCrashed) return undefined;
-    // Its requests are lost already; the first SIGKILL was checked.
+    // The requests of a killed process are lost already; the first SIGKILL was checked.
     if (host.isKilled(process)) return undefined;
     return isOverdue(process)
       ? undefined
