@@ -1,4 +1,4 @@
-/** `npm run prepack`: Node rejects TypeScript inside node_modules. */
+/** Generates type declarations for `npm run prepack`, because Node rejects TypeScript inside node_modules. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

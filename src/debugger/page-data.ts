@@ -22,7 +22,7 @@ export interface Session {
   readonly now?: number;
   /** Empty for a program without bundled diagrams. */
   readonly diagrams: readonly { readonly file: string; readonly text: string }[];
-  /** Data on the entire trace, if the file contains a part of it. */
+  /** Data on the entire trace, if the file contains only a part of the trace. */
   readonly part?: ExportedPart;
 }
 

@@ -16,10 +16,7 @@ export type PeerOwner =
 const row = /^\s*\d+: ([\dA-F]+):([\dA-F]{4}) ([\dA-F]+):([\dA-F]{4}) ([\dA-F]{2}) \S+ \S+ \S+ +(\d+) +\d+ (\d+) /gm;
 const establishedState = '01';
 
-/**
- * Loopback addresses that are looked up, as in the rows. The first two name the same connection in different socket
- * families.
- */
+/** Loopback addresses in the notation of the rows. The first two name the same connection in different socket families. */
 const loopbackV4: readonly string[] = ['0100007F', '0000000000000000FFFF00000100007F'];
 const loopbackV6: readonly string[] = ['00000000000000000000000001000000'];
 

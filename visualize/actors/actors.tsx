@@ -159,7 +159,6 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
   );
 }
 
-/** Number of records about these actors in the shown causal chain. */
 function ChainCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): JSX.Element | null {
   if (chainAnchor.value === undefined) return null;
   const count = actors.reduce((sum, { actor }) => sum + (chainActors.value.get(actor) ?? 0), 0);

@@ -32,7 +32,7 @@ export interface TakenTransitions {
 
 const noTransitions: TakenTransitions = { currentNumbers: [], previousNumbers: [] };
 
-/** `spawned` is the `seq` of the actor's spawn. */
+/** @param spawnIndex `seq` of the actor's spawn */
 export function takenTransitionsAt(
   recording: PageRecording,
   actor: string,

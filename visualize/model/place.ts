@@ -16,7 +16,6 @@ export const size = signal(0);
 /** Index of the last record at the current place; -1 before the first. */
 export const place = signal(-1);
 
-/** Whether the place follows the end of a live trace. */
 export const followsEnd = signal(false);
 
 export const chosenActor = signal<string | undefined>(undefined);

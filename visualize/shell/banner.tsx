@@ -165,7 +165,6 @@ function sentence(reason: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }
 
-/** The banner shows errors. */
 export function OpeningBanner(): JSX.Element {
   const connectionState = connection.value;
   return (

@@ -30,7 +30,7 @@ interface ValidateFlags {
 }
 
 const standardInput = '-';
-/** 1 means invalid objects. */
+/** Exit code 1 means invalid objects. */
 const outputErrorCode = 3;
 
 export interface CommandStreams {

@@ -3,7 +3,7 @@ import { type Binding, joinBindings, matchName, type NamePattern, nameAt } from 
 import { nextArrows, type Term, TermPool } from '../diagram/term.ts';
 import { type Message, unknownParent } from './message.ts';
 
-/** Represents all arrows of a diagram with the same ends and type. */
+/** Represents all arrows of a diagram with the same sender, receiver and type. */
 export interface MessageSymbol {
   readonly from: NamePattern;
   readonly to: NamePattern;

@@ -8,7 +8,7 @@ import { type Message, MessageReader } from './message.ts';
 
 export interface MessageKind {
   readonly occurrences: readonly (readonly [DiagramMonitor, Occurrence])[];
-  /** `undeclared`: no arrow of a diagram matches the message, though both its ends take part in diagrams. */
+  /** `undeclared`: no arrow of a diagram matches the message, although its sender and receiver take part in diagrams. */
   readonly category: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
   /** Series of the message's actors that are in no diagram. */
   readonly unknownActors: readonly string[];

@@ -77,7 +77,7 @@ function* explorationSteps(
     : search.report('violation');
 }
 
-/** For a small world or one with a known violation. */
+/** Searches breadth first, for a small world or one with a known violation. */
 export function findShortest(
   beginWorld: () => World,
   limits: Limits = {},

@@ -3,7 +3,7 @@ import type { ArrowLabel, ChartBox } from './chart-layout.ts';
 import { lineWidth, type TextLine, textFont, transitionWords, wrap } from './chart-text.ts';
 import { lineHeight } from './state-header.ts';
 
-/** Transitions with the same ends share an arrow. */
+/** Transitions with the same source and target share an arrow. */
 export interface ChartConnection {
   readonly source: number;
   readonly target: number;

@@ -7,7 +7,7 @@ import { RecordArray } from './record-list.ts';
 import { TraceFilePart } from './trace-part.ts';
 
 export interface TraceReading {
-  /** `actors` are those that lived before the first record. */
+  /** The field `actors` lists the actors that lived before the first record. */
   header: TraceHeader;
   /** Starts with the rotated part of the same run, if any. */
   files: string[];

@@ -14,7 +14,6 @@ export interface TraceCommandOptions {
   readonly to?: number;
   /** Prints the causes of this record instead of all records. */
   readonly why?: number;
-  /** Prints wall-clock times. */
   readonly clock?: boolean;
   readonly format: 'text' | 'json';
 }

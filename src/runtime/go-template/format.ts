@@ -181,7 +181,7 @@ function formatHexadecimal(value: string, verb: string, { precision, space, shar
   return verb === 'X' ? text.toUpperCase() : text;
 }
 
-/** `%#v`. */
+/** Formats a value for `%#v`. */
 function goSyntax(value: GoValue): string {
   if (value === undefined || value === null) return '<nil>';
   if (typeof value === 'string') return quote(value, noFlags);

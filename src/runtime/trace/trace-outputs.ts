@@ -22,7 +22,7 @@ export interface TraceOutputsOptions {
   readonly machines?: readonly AnyStateMachine[];
   /** Default: `standard`. */
   readonly level?: TraceLevel;
-  /** Event types that are not recorded, nor the steps that they cause without a state change. */
+  /** Event types that are not recorded. Steps that they cause without a state change are not recorded either. */
   readonly omits?: readonly string[];
   /** See {@link TraceHeader}. */
   readonly foreign?: boolean;

@@ -30,7 +30,7 @@ export interface TraceHeader {
   foreign?: boolean;
   /** Several programs on one axis: names of actors begin with a label (`gateway:epoch-1`). */
   programs?: readonly MergedProgram[];
-  /** Frequent routine events, which are not recorded, nor the steps that they cause without a state change. */
+  /** Frequent routine events. Neither they nor the steps that they cause without a state change are recorded. */
   omits?: readonly string[];
   /**
    * Actors that live before the first record, in the order of their spawns: after a rotation, or when a ring has
@@ -60,7 +60,7 @@ export interface ActorSnapshot {
   readonly state: string;
   readonly context?: unknown;
   readonly timers?: readonly RunningTimer[];
-  /** `seq` and `t` of its spawn. */
+  /** `seq` and `t` of the actor's spawn. */
   readonly spawned: number;
   readonly spawnedAt: number;
 }
@@ -70,7 +70,7 @@ export interface RunningTimer {
   /** Path of the state that the timer belongs to; the timer ends with that state. */
   readonly state: string;
   readonly ms: number;
-  /** `t` of its start. */
+  /** `t` of the timer's start. */
   readonly startedAt: number;
 }
 

@@ -1,4 +1,4 @@
-/** The machines are built once per set, because `provide` drops what XState has memoized. */
+/** The machines with scripted effects are built once per set of machines, because `provide` drops what XState has memoized. */
 import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { predecessorMachine } from '../../../machines/agent/agent-upgrade/predecessor.machine.ts';

@@ -317,7 +317,7 @@ export class SimulatedHost {
     this.#updateState({ memory: memoryByBaseId });
   }
 
-  /** `/server_info.hot_restart_initializing` */
+  /** The value of `/server_info.hot_restart_initializing`. */
   seesMark(process: SimulatedProcess): boolean {
     return this.#sharesMemory(process) && this.#sharedMemoryOf(process.baseId).initializingEpoch !== undefined;
   }

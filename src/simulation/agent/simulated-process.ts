@@ -40,9 +40,9 @@ export interface SimulatedProcess {
   readonly hasClosedListeners: boolean;
   /** Its parent crashed. Whether it crashed too early cannot be determined from outside. */
   readonly parentCrashed: boolean;
-  /** An Envoy of another base ID was prepared or started to replace it, since it was orphaned. */
+  /** Since the process was orphaned, an Envoy of another base ID was prepared or started to replace it. */
   readonly successorTried: boolean;
-  /** The Envoy that should replace it crashed before it was detected as live. */
+  /** The Envoy that should replace this one crashed before a probe detected that it was live. */
   readonly successorCrashed: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** The machines are built once per set, because `provide` drops what XState has memoized. */
+/** The machines with scripted effects are built once per set of machines, because `provide` drops what XState has memoized. */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
 import type {
   ContextBuilt,

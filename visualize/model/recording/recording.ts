@@ -123,7 +123,6 @@ export class PageRecording implements RecordList {
     return this.#gaps;
   }
 
-  /** Sorted by record. */
   get deviations(): readonly PlacedDeviation[] {
     return this.#deviations;
   }

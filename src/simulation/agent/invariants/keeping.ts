@@ -38,7 +38,7 @@ export const startingIsKilled: Invariant = {
   },
 };
 
-/** An Envoy that no probe found live may be live by now, so it is probed again; its parent has closed its listeners. */
+/** An Envoy that no probe found live may be live by now, so it is probed again. The parent of a live Envoy has closed its listeners. */
 export const noSigkillToLive: Invariant = {
   name: 'never SIGKILL to an epoch that would report that it is live',
   onSignal(process, signal, { host, stopOrdered }) {
