@@ -4,7 +4,7 @@ import { centre, isZoomedIn, view, zoomTo } from './timeline-view.ts';
 
 let centredRange: { readonly from: number; readonly to: number } | undefined;
 
-/** Centres the choice; if already centred, zooms to it. */
+/** Centres the choice, or zooms to it if it is centred. */
 export function showChoice(): void {
   const times = timesOfChoice();
   if (times === undefined) return;

@@ -63,7 +63,7 @@ const requestedReasons: ReadonlySet<string> = new Set([
   'ordered',
 ] satisfies RestartReason[]);
 
-/** Matches the order for a restart. Its causes only show how the agent waited for it. */
+/** Matches the order for a restart. Causes of the order only show how the agent waited. */
 export function isRestartOrder({ record }: CauseLink): boolean {
   if (record.kind !== 'event') return false;
   return record.event.type === 'files.changed' || record.event.type === 'signal.received' || record.from === 'outside';

@@ -16,7 +16,7 @@ export interface RunSelection {
   readonly bounds: readonly string[];
 }
 
-/** A string stands for a transition that its guard rejects. */
+/** A string stands for a transition whose guard rejects an event. */
 type CoverageItem = AnyStateNode | AnyTransitionDefinition | string;
 
 const refusals = (edge: Edge, names: ReadonlyMap<unknown, string>): string[] =>

@@ -1,4 +1,4 @@
-/** Estimates text widths. They are those of DejaVu Sans, the widest common `sans-serif` font, so a text may be narrower on a screen, never wider. */
+/** Estimates text widths with those of DejaVu Sans, the widest common `sans-serif` font. A text may be narrower on a screen, never wider. */
 
 /** Widths of the characters from space to `~`, in hundredths of the font size. */
 const plainWidths = widths(

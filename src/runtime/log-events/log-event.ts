@@ -11,7 +11,7 @@ export interface LogEvent {
   readonly action: string;
 }
 
-/** A log event that repeats an event of the trace has its name. */
+/** A log event that repeats an event of the trace has the same name. */
 export type LogEventTable = Readonly<Record<string, LogEvent>>;
 
 export const noAction = 'None.';

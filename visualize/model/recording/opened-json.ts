@@ -1,4 +1,4 @@
-/** Limits the drawn fields of a payload, which may have a million. */
+/** Limits the drawn fields of a payload, which may have a million fields. */
 
 /** Larger lists and objects are closed initially. */
 const maxOpenEntries = 12;
