@@ -212,27 +212,23 @@ describe('output through bounded sinks', () => {
   /** Ways to bypass the sinks, and the files that implement the sinks. Lint rejects `process.stdout` and `console`. */
   test.each<[string, RegExp, readonly string[]]>([
     [
-      'the standard streams are opened in one place',
+      'only the outlet opens the standard streams',
       /\bopenStandardStream\(/,
       ['src/runtime/output/outlet.ts', 'src/runtime/output/standard-streams.ts'],
     ],
-    ['lines leave through LineSink', /\boutlet\.write\(/, ['src/runtime/output/line-sink.ts']],
+    ['only LineSink writes lines to an outlet', /\boutlet\.write\(/, ['src/runtime/output/line-sink.ts']],
     [
-      'HTTP servers are created by the fence, whose responses escape',
+      'only the HTTP fence, which escapes responses, creates HTTP servers',
       /import \{[^}]*\b(createServer|ServerResponse)\b[^}]*\} from 'node:https?'/,
       ['src/runtime/fences/http-fence.ts', 'src/runtime/fences/https-fence.ts'],
     ],
     [
-      'no standard stream is written by its number',
+      'no file writes to a standard stream by its number',
       /\b(writeSync|writeFileSync|appendFileSync|createWriteStream)\(\s*[12],/,
       [],
     ],
-    ['a log writes where its sink is', /\bpino\(/, ['src/runtime/output/log.ts']],
-    [
-      'a gRPC message is escaped where it is put together',
-      /'grpc-message'(?!: encodeURIComponent\(visibleLine\(|\])/,
-      [],
-    ],
+    ['only log.ts creates a logger of pino', /\bpino\(/, ['src/runtime/output/log.ts']],
+    ['every gRPC status message is escaped', /'grpc-message'(?!: encodeURIComponent\(visibleLine\(|\])/, []],
   ])('%s', (_, pattern, allowed) => {
     const matchingFiles = files.filter((file) =>
       pattern.test(stripTypeImports(readFileSync(join(packageRoot(), file), 'utf8'))),

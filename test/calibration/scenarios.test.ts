@@ -44,7 +44,7 @@ const everyReception: Record<Reception, true> = {
 
 describe('the scenarios', () => {
   test.each(Object.values(simulatedEnvoyMachine.root.states).flatMap(statesBelow))(
-    'the scenarios reach the state %s',
+    'the scenarios reach the state %s, or it is listed as too short',
     (state) => {
       expect(runs.some(({ states }) => states.has(state))).toBe(!tooShort.includes(state));
     },
@@ -59,7 +59,7 @@ describe('the scenarios', () => {
   );
 
   test.each(Object.keys(everyReception) as Reception[])(
-    'the scenarios contain a child whose parent receives it as "%s"',
+    'the scenarios contain a child whose request to its parent has the result "%s"',
     (reception) => {
       expect(runs.flatMap(({ receptions }) => [...receptions])).toContain(reception);
     },

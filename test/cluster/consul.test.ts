@@ -70,7 +70,7 @@ describe('a Consul catalog', () => {
   });
 });
 
-it('the loss of all services by a wiped Consul server removes none and is reported until an operator confirms it', async () => {
+it('a wiped Consul server removes no service, and is reported until an operator confirms the loss', async () => {
   const server = await ConsulServer.start();
   for (const name of ['web', 'api', 'db', 'mail']) await server.register({ service: name });
   const plane = new ConsulPlane(server);

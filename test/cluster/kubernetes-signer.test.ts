@@ -198,7 +198,7 @@ it.each<[string, SignerBehavior | 'nothing', RegExp]>([
     { names: { uris: [uri], dns: ['shop'], ips: [] } },
     /refused.*must have exactly the names/,
   ],
-  ['signs for longer', { lifetimeMs: 2 * hourMs }, /refused.*longer lifetime than the requested 3600 s/],
+  ['signs for longer than requested', { lifetimeMs: 2 * hourMs }, /refused.*longer lifetime than the requested 3600 s/],
   ['issues an expired certificate', { lifetimeMs: -1_000 }, /refused.*expires too soon, on/],
 ])('a signer that %s causes an error with the reason instead of a certificate', async (_, behavior, reason) => {
   const { name } = signer(behavior);

@@ -364,7 +364,7 @@ it('objects whose status is full of entries of other controllers report this onc
   expect((await read(routes, 'full')).status?.parents).toHaveLength(32);
 });
 
-it("the status of 300 routes delays the status of another namespace's Gateway by only a part of its time", async () => {
+it("writing the status of 300 routes delays the status of another namespace's Gateway by only a part of that time", async () => {
   const mallory = `mallory-${crypto.randomUUID().slice(0, 8)}`;
   const namespace = {
     method: 'POST',

@@ -44,6 +44,6 @@ test('a slice with few responses is ignored', () => {
   expect(appliesAfterMs(report, change)).toBe(80);
 });
 
-test('a split that never applies has no time of application', () => {
+test('the apply time of a traffic split that never takes effect is undefined', () => {
   expect(appliesAfterMs(reportOf(slice(150, 4, 16), slice(200, 18, 2)), change)).toBeUndefined();
 });

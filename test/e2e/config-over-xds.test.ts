@@ -65,7 +65,7 @@ const waitUntilServed = (plane: ControlPlane, name: string, port = 80): Promise<
   eventually(`${name} is served`, async () => (await clustersOf(plane)).includes(cluster(name, port)));
 
 it.each(['delta', 'sotw'])(
-  'the control plane applies changes, deletions, NACKs and disconnects of a Go source, and its empty state after a restart (%s)',
+  'the control plane applies changes and deletions from a Go source, handles rejections and disconnects, and applies the empty state of a restarted source (%s)',
   async (protocol) => {
     expect(reason, 'this test needs Go (Debian: apt-get install golang) and a way to its modules').toBe('');
     const source = await new Source().started();

@@ -38,7 +38,7 @@ describe('page with a deviation', () => {
       event: eventBody('start-limiter', 'supervisor', 'start.granted'),
       says: /^unexpected|out of order/,
     },
-  ])('shows the deviation and the expected step, if there is one: kind "$kind"', async ({ event, says }) => {
+  ])('shows a deviation of the kind "$kind", and the expected step if there is one', async ({ event, says }) => {
     const openedPage = await openPage(browser, [writtenTrace([...roots, event], { program: 'pilot-agent' })]);
     await waitUntilOpened(openedPage.page);
     await expectEventually(() => shownSeq(openedPage.page)).toBe(roots.length + 1);

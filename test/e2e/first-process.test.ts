@@ -62,16 +62,19 @@ test('the launcher reports a missing /proc and exits, regardless of signals', as
 });
 
 describe('other signals to the launcher', () => {
-  test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)('%s has no effect even if it arrives early', async (signal) => {
-    const agent = await startAgent();
-    for (let sentCount = 0; sentCount < 40; sentCount++) {
-      agent.container.signal(signal);
-      await sleep(10);
-    }
-    await eventually('the agent is ready', agent.ready, { hopeless: () => agent.container.program.hopeless() });
-    agent.container.signal('SIGTERM');
-    expect(await endOf(agent)).toEqual({ code: 0, signal: null });
-  });
+  test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)(
+    '%s during the start does not end the launcher',
+    async (signal) => {
+      const agent = await startAgent();
+      for (let sentCount = 0; sentCount < 40; sentCount++) {
+        agent.container.signal(signal);
+        await sleep(10);
+      }
+      await eventually('the agent is ready', agent.ready, { hopeless: () => agent.container.program.hopeless() });
+      agent.container.signal('SIGTERM');
+      expect(await endOf(agent)).toEqual({ code: 0, signal: null });
+    },
+  );
 
   test('SIGUSR1 does not reach an Envoy that has no handler yet and would be killed', async () => {
     const agent = await startAgent();

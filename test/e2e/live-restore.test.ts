@@ -93,12 +93,12 @@ const newestIn = ({ container }: ContainedAgent): { name: string; phase: string;
 };
 
 test.each([
-  { phase: 'starting', killed: true },
-  { phase: 'live', killed: true },
-  { phase: 'starting', killed: false },
-  { phase: 'live', killed: false },
+  { phase: 'starting', killed: true, fate: 'its successor resumes' },
+  { phase: 'live', killed: true, fate: 'its successor resumes' },
+  { phase: 'starting', killed: false, fate: 'resumes' },
+  { phase: 'live', killed: false, fate: 'resumes' },
 ])(
-  "no request fails if the agent is suspended from its new Envoy's $phase until the parent has exited (killed: $killed)",
+  'no request fails if the agent is suspended while its new Envoy is $phase, and $fate after the parent has exited',
   async ({ phase, killed }) => {
     const [port = 0] = await freePorts(1);
     const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '2s'], {

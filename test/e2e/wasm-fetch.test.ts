@@ -75,9 +75,17 @@ async function rejection(): Promise<string> {
   return proxies.flatMap(({ resources }) => Object.values(resources).map(({ lastError }) => lastError)).join('');
 }
 
-test.each(sized({ short: [true], full: [false, true] }))(
-  'the agent fetches a module, keeps it while its server is unavailable, and reports a wrong checksum (delta %s)',
-  async (delta) => {
+test.each(
+  sized<[string, boolean][]>({
+    short: [['delta', true]],
+    full: [
+      ['state of the world', false],
+      ['delta', true],
+    ],
+  }),
+)(
+  'the agent fetches a module, keeps it while its server is unavailable, and reports a wrong checksum (%s)',
+  async (_, delta) => {
     const code = respondingModule(418);
     const origin = await serve({ '/418': code, '/429': respondingModule(429) });
     mesh = await Mesh.create({ delta, sidecar: false, env: { ALLOWED_CIDRS_IN_WASM_URLS: '127.0.0.0/8' } });
@@ -151,9 +159,17 @@ async function textAt(port: number, path: string): Promise<string> {
   return (await fetch(`http://127.0.0.1:${port}${path}`)).text();
 }
 
-test.each(sized({ short: [false], full: [false, true] }))(
-  "the agent pulls a private image with the plugin's pull secret, which no other proxy receives (delta %s)",
-  async (delta) => {
+test.each(
+  sized<[string, boolean][]>({
+    short: [['state of the world', false]],
+    full: [
+      ['state of the world', false],
+      ['delta', true],
+    ],
+  }),
+)(
+  "the agent pulls a private image with the plugin's pull secret, which no other proxy receives (%s)",
+  async (_, delta) => {
     const env = await privateRegistry();
     registry!.push('team/plugin', 'v1', [tarLayer(respondingModule(418))]);
     mesh = await Mesh.create({ delta, sidecar: false, mutualTls: true, env });
@@ -191,9 +207,17 @@ test.each(sized({ short: [false], full: [false, true] }))(
   },
 );
 
-test.each(sized({ short: [true], full: [false, true] }))(
-  'a plugin whose first module is missing rejects all requests until the agent has fetched the module (delta %s)',
-  async (delta) => {
+test.each(
+  sized<[string, boolean][]>({
+    short: [['delta', true]],
+    full: [
+      ['state of the world', false],
+      ['delta', true],
+    ],
+  }),
+)(
+  'a plugin whose first module is missing rejects all requests until the agent has fetched the module (%s)',
+  async (_, delta) => {
     registry = await ImageRegistry.start();
     mesh = await Mesh.create({
       ...{ delta, sidecar: false },

@@ -129,7 +129,7 @@ const rows = (all: readonly Row[]) =>
   }));
 
 describe('a warning reports a field without an effect in the combination', () => {
-  it.each(rows(rowsWithoutEffect))('$title', ({ without, given, name }) => {
+  it.each(rows(rowsWithoutEffect))('$title is reported', ({ without, given, name }) => {
     const { text, requested } = outputOf(worldOf(without));
     expect(outputOf(worldOf(given), requested).text === text).toBe(true);
     expect(warnedOf(given)).toEqual([name]);
@@ -137,7 +137,7 @@ describe('a warning reports a field without an effect in the combination', () =>
 });
 
 describe('no warning reports a field with an effect in the combination', () => {
-  it.each(rows(withEffect))('$title', ({ without, given }) => {
+  it.each(rows(withEffect))('$title is not reported', ({ without, given }) => {
     const { text, requested } = outputOf(worldOf(without));
     expect(outputOf(worldOf(given), requested).text === text).toBe(false);
     expect(warnedOf(given)).toEqual([]);

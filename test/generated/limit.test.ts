@@ -6,7 +6,7 @@ function stall(ms: number): void {
   for (const untilMs = performance.now() + ms; performance.now() < untilMs; );
 }
 
-test('foundWithin finds an event within a number of event loop iterations, regardless of their duration', async () => {
+test('pollWithin finds an event within a number of event loop iterations, regardless of their duration', async () => {
   let turnCount = 0;
   const takeTurn = (): void => {
     stall(30);
@@ -19,14 +19,14 @@ test('foundWithin finds an event within a number of event loop iterations, regar
 test.each<[string, Limit]>([
   ['turns', { turns: 3 }],
   ['time', { ms: 5 }],
-])('foundWithin returns undefined after a limit of %s', async (_, limit) => {
+])('pollWithin returns undefined after a limit of %s', async (_, limit) => {
   let polls = 0;
   const poll = (): undefined => void polls++;
   expect(await pollWithin(limit, poll)).toBe(undefined);
   expect(polls).toBeGreaterThan(1);
 });
 
-test('foundWithin finds an event that occurs while the time limit expires', async () => {
+test('pollWithin finds an event that occurs while the time limit expires', async () => {
   let foundValue: string | undefined;
   setImmediate(() => {
     stall(30);

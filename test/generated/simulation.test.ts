@@ -121,11 +121,14 @@ test('the shutdown machine with its peers behaves as its generated tests expect'
 });
 
 test.each([
-  [watcherWithScriptedFiles, 6],
-  [watcherWithRealFiles, 2],
-])('the certificate watcher with its peers behaves as its generated tests expect (%#)', async (driver, minShown) => {
-  const report = await runSuite(await suiteOf('cert-watcher'), driver);
-  console.log(formatSuiteReport(report));
-  expect(report.deviations).toEqual([]);
-  expect(report.shown.length).toBeGreaterThanOrEqual(minShown);
-});
+  ['scripted files', watcherWithScriptedFiles, 6],
+  ['real files', watcherWithRealFiles, 2],
+] as const)(
+  'the certificate watcher with its peers and %s behaves as its generated tests expect',
+  async (_, driver, minShown) => {
+    const report = await runSuite(await suiteOf('cert-watcher'), driver);
+    console.log(formatSuiteReport(report));
+    expect(report.deviations).toEqual([]);
+    expect(report.shown.length).toBeGreaterThanOrEqual(minShown);
+  },
+);

@@ -2,7 +2,10 @@ import { expect, test } from 'vitest';
 import { createLogger } from '../../src/runtime/output/log.ts';
 import { linesOf, type loggedLine } from './logged-line.ts';
 
-test.each([false, true])('loggedLine matches a line by its event and fields, as text or JSON: %s', (asJson) => {
+test.each([
+  ['text', false],
+  ['JSON', true],
+] as const)('loggedLine matches a line of %s by its event and fields', (_, asJson) => {
   const lines: string[] = [];
   const log = createLogger({ asJson, write: (line) => lines.push(line.trimEnd()) });
   log.scope('agent').info('restart.ended.live', { epoch: 'epoch-1', 'restart.how': 'hot restart', timeToLiveMs: 88 });

@@ -61,7 +61,7 @@ describe('the exchange chart', () => {
     ]);
   });
 
-  test('receives no event for a client that returns with current clusters, because it warms none', () => {
+  test('receives no event for a client that returns with current clusters, because none of them must warm up', () => {
     const requests = [request(clusterType), request(endpointType, '', ['a']), responseSent(endpointType, '1')];
     expect(reportsOf(...requests, responseSent(clusterType, '2', 0)).flat()).toEqual([]);
     expect(reportsOf(...requests, responseSent(clusterType, '2')).flat()).toEqual(['changes.held']);

@@ -190,7 +190,7 @@ describe('the authority', () => {
   });
 
   describe.each(Object.entries(scenarios))('in state %s', (state, scenario) => {
-    it.each(orderTypes)('executes the order %s, or explains why not', async (type) => {
+    it.each(orderTypes)('executes the order %s, or rejects it with a reason and changes nothing', async (type) => {
       await scenario();
       expect(run.state).toBe(state);
       const rejection = run.rejection(type);

@@ -252,11 +252,23 @@ describe('the start', () => {
   });
 
   it.each([
-    ['an HTTP port', { http: { type: 'http.failed', reason: '127.0.0.1:8080 is in use' } }, /HTTP server: .* in use/],
-    ['the xDS port', { ads: { type: 'ads.failed', reason: '127.0.0.1:15010 is in use' } }, /xDS server: .* in use/],
-    ['the services', { services: new Error('a bug') }, /services: a bug/],
-    ['the configuration', { joinResult: new Error('a bug') }, /configuration: a bug/],
-  ] as const)('fails with a reason if %s is unavailable', async (_, script, reason) => {
+    [
+      'an HTTP port is in use',
+      { http: { type: 'http.failed', reason: '127.0.0.1:8080 is in use' } },
+      /HTTP server: .* in use/,
+    ],
+    [
+      'the xDS port is in use',
+      { ads: { type: 'ads.failed', reason: '127.0.0.1:15010 is in use' } },
+      /xDS server: .* in use/,
+    ],
+    ['an internal error prevents computing the services', { services: new Error('a bug') }, /services: a bug/],
+    [
+      'an internal error prevents reading the configuration',
+      { joinResult: new Error('a bug') },
+      /configuration: a bug/,
+    ],
+  ] as const)('fails with a reason if %s', async (_, script, reason) => {
     const world = new DiscoveryWorld({}, script as Partial<DiscoveryWorld>);
     await world.settle();
     expect(world.state()).toBe('stopped');
@@ -520,16 +532,16 @@ describe('the service registry', () => {
       { configs: [service], reasons: { service: 1 } },
     ],
     [
-      'endpoints alone',
+      'only an endpoint',
       { changedServices: [], changedEndpoints: [endpoints] },
       { configs: [endpoints], reasons: { endpoint: 1 } },
     ],
     [
-      'both',
+      'both a service and an endpoint',
       { changedServices: [service], changedEndpoints: [endpoints] },
       { configs: [service, endpoints], reasons: { service: 1, endpoint: 1 } },
     ],
-  ] as const)('requests a push if this changed: %s', async (_, result, expected) => {
+  ] as const)('requests a push if %s changed', async (_, result, expected) => {
     const world = await DiscoveryWorld.startServing();
     world.services = {
       ...counts,

@@ -40,7 +40,7 @@ test.each([
     ],
   }),
 ])(
-  'an agent that adopts epochs breaks no invariant and conforms to the diagrams: $within, $faults',
+  'an agent that adopts epochs breaks no invariant and conforms to the diagrams within the bounds $within with the faults $faults',
   ({ within, faults }) => {
     expectComplete(explore(() => exploreAgent(within, { ...killedOptions, faults }).beginChecked()));
   },
@@ -58,19 +58,25 @@ test.each([
       { within: bounds(2, 1, 0), orders: ['successor', 'hup'], faults: ['crash', 'kill'] },
     ],
   }),
-])('an agent that is replaced or resumes control breaks no invariant and conforms to the diagrams: $within', (run) => {
-  const { within, ...options } = run;
-  expectComplete(
-    explore(() => exploreAgent(within, { ...killedOptions, agentSucceeded: true, ...options }).beginChecked()),
-  );
-});
+])(
+  'an agent that is replaced or resumes control breaks no invariant and conforms to the diagrams within the bounds $within',
+  (run) => {
+    const { within, ...options } = run;
+    expectComplete(
+      explore(() => exploreAgent(within, { ...killedOptions, agentSucceeded: true, ...options }).beginChecked()),
+    );
+  },
+);
 
 test.each([
   { within: bounds(1, 0, 1), orders: ['successor', 'hup'] },
   ...sized({ short: [], full: [{ within: bounds(1, 1, 1), orders: ['successor'], faults: ['crash', 'kill'] }] }),
-])('states with equal keys have the same possible choices: $within, $orders', ({ within, ...options }) => {
-  expectSameChoices(() => exploreAgent(within, { ...killedOptions, agentSucceeded: true, ...options }).beginWorld());
-});
+])(
+  'states with equal keys have the same possible choices within the bounds $within with the orders $orders',
+  ({ within, ...options }) => {
+    expectSameChoices(() => exploreAgent(within, { ...killedOptions, agentSucceeded: true, ...options }).beginWorld());
+  },
+);
 
 /** A hot restart, effect by effect, until the parent has exited; the child's process is reported late. */
 const stepsBeforeRestart = ['prepared:0', 'spawned:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];

@@ -28,7 +28,7 @@ describe('trace findings', () => {
       findings: [firstFinding, 'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed', exitFinding],
     },
     {
-      of: 'an order',
+      of: 'a SIGHUP',
       steps: [stepAfter(20_000, { kind: 'SIGHUP' }), laterStep],
       findings: [firstFinding, 'note: epoch 1 replaced epoch 0 with no downtime: SIGHUP received', exitFinding],
     },

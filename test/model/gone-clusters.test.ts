@@ -13,9 +13,9 @@ describe.each([
   ['delta', true],
 ])('%s', (_, delta) => {
   test.each([
-    ['its endpoints', 'assignment', 'none'],
-    ['its health check as well', 'warming', 'none'],
-    ['a secret as well', 'assignment', 'late'],
+    ['endpoints', 'assignment', 'none'],
+    ['endpoints and a health check', 'warming', 'none'],
+    ['endpoints and a secret', 'assignment', 'late'],
   ] as const)(
     'held routes are skipped and later ones are sent if a removed cluster waits for %s',
     (_name, after, secret) => {

@@ -152,7 +152,7 @@ describe('a Lease renewal', () => {
 
 describe('a suspended process', () => {
   it.each(['timer', 'answer'] as const)(
-    'writes nothing if it resumes after its term, handles a %s first, and becomes a candidate again',
+    'writes nothing if it resumes after its term and handles the %s first, and becomes a candidate again',
     async (first) => {
       const [one, two] = await startReplicas();
       const renewing = (): boolean => one.state.endsWith('renewing');

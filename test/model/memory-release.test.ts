@@ -72,7 +72,7 @@ class World {
 
 eachWorldFollowsTheDiagrams(['memory-release'], [], { instances: World.instances, machine: memoryReleaseMachine });
 
-it('memory release collects garbage and releases memory after many proxies have disconnected, once', () => {
+it('memory release collects garbage and releases memory once after many proxies have disconnected', () => {
   const world = new World();
   world.serve(5_000);
   expect(world.state).toBe('settling');
@@ -113,7 +113,7 @@ it('memory release remembers proxies that disconnected before a few returned', (
   expect(world.released).toEqual([5_000]);
 });
 
-it('memory release does not wait for a collection without end', () => {
+it('memory release waits only for a limited time for a garbage collection', () => {
   const world = new World();
   world.serve(5_000);
   world.clock.advance(settleMs);

@@ -91,7 +91,7 @@ test("a trace that fails randomly does not change the agent's behavior", () => {
   );
 });
 
-test("a trace that fails temporarily is reported with its reason, lacks that time's records, and continues", () => {
+test('a trace that fails for a while lacks the records of that time, and the failure is reported with its reason', () => {
   const agent = randomAgent();
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const lossRange = fc.record({ first: fc.integer({ min: 1, max: 60 }), length: fc.integer({ min: 1, max: 200 }) });

@@ -100,7 +100,7 @@ const brokenSinks: Record<string, { finds: keyof typeof sinkRules; sinks: SinkPa
     finds: 'reported',
     sinks: { logSink: (options) => new ForgetfulSink(options) },
   },
-  'a log that does not say what was lost': { finds: 'reported', sinks: { logLosses: () => {} } },
+  'a log that does not report lost lines': { finds: 'reported', sinks: { logLosses: () => {} } },
 };
 
 describe.skipIf(isQuick)('random schedules with a faulty sink', () => {

@@ -278,7 +278,7 @@ describe('a workload whose slot is given to another namespace', () => {
     expect(world.removedWorkloads).toEqual([entry]);
   });
 
-  it.each(['register', 'note disconnect'])('loses its entry after the pending write: %s', async (operation) => {
+  it.each(['register', 'note disconnect'])('loses its entry after the pending operation "%s"', async (operation) => {
     const world = new RegistrationWorld();
     world.results.push(...(operation === 'register' ? ['held' as const] : [writtenResult, 'held' as const]));
     await world.connect();
@@ -305,7 +305,7 @@ describe('a workload whose slot is given to another namespace', () => {
 });
 
 it.each(['register', 'report health'])(
-  'an entry is recreated if it is deleted during the write: %s',
+  'has its entry recreated if that is deleted during the operation "%s"',
   async (operation) => {
     const world = new RegistrationWorld();
     world.results.push(...(operation === 'register' ? ['held' as const] : [writtenResult, 'held' as const]));

@@ -117,7 +117,7 @@ it('another kubeconfig applies after all objects are read with it, and the previ
   expect(world.counts).toEqual(['a 2']);
 });
 
-it('a kubeconfig that was never active is replaced immediately, and a restored one continues', () => {
+it('a kubeconfig that was never active is replaced immediately, and an API server keeps running if its kubeconfig is restored', () => {
   world = new RemoteWorld();
   world.list('a 1');
   world.list('a 2');

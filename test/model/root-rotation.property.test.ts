@@ -313,7 +313,7 @@ describe('a root rotation', () => {
   });
 
   it.each(['steady', 'trusting', 'signing', 'dropping'] as const)(
-    'does not block the start of a killed control plane in stage %s, which waits for workloads that wait for the control plane',
+    'lets a control plane that was killed in stage %s start before its workloads connect, although the rotation waits for them',
     async (stage) => {
       const world = new World();
       world.journal = { stage, signer: 'root-1', other: stage === 'steady' ? null : 'root-2', tainted: null };

@@ -38,13 +38,13 @@ describe('service-registry', () => {
   });
 
   it.each([
-    ['a registry changes by itself', (world: DiscoveryWorld) => world.fromRegistry('External/c1', 'changed')],
+    ['a registry reports a change', (world: DiscoveryWorld) => world.fromRegistry('External/c1', 'changed')],
     [
-      'names of gateways resolve otherwise',
+      'gateway names resolve to other addresses',
       (world: DiscoveryWorld) => world.sendFrom('service-registry/registries', { type: 'gateways.resolved' }),
     ],
-    ['another registry comes', (world: DiscoveryWorld) => world.listRegistries('External/c1', consul)],
-    ['a registry goes', (world: DiscoveryWorld) => world.listRegistries()],
+    ['a registry is added', (world: DiscoveryWorld) => world.listRegistries('External/c1', consul)],
+    ['a registry is removed', (world: DiscoveryWorld) => world.listRegistries()],
   ])('requests a push if %s', async (_, happens) => {
     const world = await DiscoveryWorld.startServing();
     world.services = changedReading;

@@ -167,31 +167,31 @@ describe('a replica with a shared authority', () => {
   });
 
   it.each<[string, SharedStage, SharedStage, boolean, boolean]>([
-    ['the next stage', steadyStage('a'), steadyStage('a', { stage: 'trusting', other: 'b' }), true, true],
+    ['accepts the next stage', steadyStage('a'), steadyStage('a', { stage: 'trusting', other: 'b' }), true, true],
     [
-      'a stage after one that this replica has not read',
+      'accepts a stage after one that this replica has not read',
       steadyStage('a'),
       steadyStage('b', { stage: 'signing', other: 'a', previousSigners: ['a'] }),
       false,
       true,
     ],
     [
-      'the end of a rotation that this replica has not read',
+      'accepts the end of a rotation that this replica has not read',
       steadyStage('a'),
       steadyStage('b', { previousSigners: ['a'] }),
       false,
       true,
     ],
-    ['another root', steadyStage('a'), steadyStage('b'), false, false],
+    ['rejects another root', steadyStage('a'), steadyStage('b'), false, false],
     [
-      'an older Secret that is restored during a rotation',
+      'rejects an older Secret that is restored during a rotation',
       steadyStage('b', { stage: 'signing', other: 'a', previousSigners: ['a'] }),
       steadyStage('a'),
       false,
       false,
     ],
-    ['another intermediate of a trusted root', steadyStage('a'), steadyStage('c'), true, true],
-  ])('accepts or rejects %s in the Secret', (_, knownStage, read, isCompatible, isFollowed) => {
+    ['accepts another intermediate of a trusted root', steadyStage('a'), steadyStage('c'), true, true],
+  ])('%s in the Secret', (_, knownStage, read, isCompatible, isFollowed) => {
     replica = new Replica();
     replica.read(knownStage);
     replica.read(read, isCompatible);

@@ -104,17 +104,22 @@ it('a signing request is not approved if others approve it', async () => {
 });
 
 it.each<[string, readonly Result<RequestReading>[], object, SigningRequestOutput]>([
-  ['cannot be made', [pendingReading], { creation: failedStep }, { outcome: 'failed', reason: 'forbidden' }],
+  ['cannot be created', [pendingReading], { creation: failedStep }, { outcome: 'failed', reason: 'forbidden' }],
   ['cannot be approved', [pendingReading], { approval: failedStep }, { outcome: 'failed', reason: 'forbidden' }],
   ['is denied', [{ outcome: 'refused', reason: 'no' }], {}, { outcome: 'refused', reason: 'no' }],
   [
-    'is made by an effect with a bug',
+    'is created by an effect that throws',
     [pendingReading],
     { creation: new Error('bug') },
     { outcome: 'failed', reason: 'bug' },
   ],
-  ['is approved by one', [pendingReading], { approval: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
-  ['is read by one', [new Error('bug')], {}, { outcome: 'failed', reason: 'bug' }],
+  [
+    'is approved by an effect that throws',
+    [pendingReading],
+    { approval: new Error('bug') },
+    { outcome: 'failed', reason: 'bug' },
+  ],
+  ['is read by an effect that throws', [new Error('bug')], {}, { outcome: 'failed', reason: 'bug' }],
 ])('a signing request is reported immediately and removed if it %s', async (_, readings, options, result) => {
   const request = new Request(readings, options);
   await request.passTime(0);
@@ -124,17 +129,17 @@ it.each<[string, readonly Result<RequestReading>[], object, SigningRequestOutput
 });
 
 it.each<[string, readonly Result<RequestReading>[], object, string]>([
-  ['whose signer never signs', [pendingReading], {}, 'there is no certificate after 10 s'],
+  ['its signer never signs', [pendingReading], {}, 'there is no certificate after 10 s'],
   [
-    'that the API server is silent about',
+    'the API server does not respond',
     [{ outcome: 'unknown', reason: 'away' }],
     {},
     'there is no certificate after 10 s: away',
   ],
-  ['whose reading hangs', ['never'], {}, 'there is no certificate after 10 s'],
-  ['whose making hangs', [pendingReading], { creation: 'never' }, 'there is no certificate after 10 s'],
-  ['whose approval hangs', [pendingReading], { approval: 'never' }, 'there is no certificate after 10 s'],
-])('a signing request times out if it is one %s', async (_, readings, options, reason) => {
+  ['its read hangs', ['never'], {}, 'there is no certificate after 10 s'],
+  ['its creation hangs', [pendingReading], { creation: 'never' }, 'there is no certificate after 10 s'],
+  ['its approval hangs', [pendingReading], { approval: 'never' }, 'there is no certificate after 10 s'],
+])('a signing request times out if %s', async (_, readings, options, reason) => {
   const request = new Request(readings, options);
   await request.passTime(9_900);
   expect(request.output).toBeUndefined();
@@ -146,8 +151,8 @@ it.each<[string, readonly Result<RequestReading>[], object, string]>([
 });
 
 it.each<[string, Result<undefined>, number]>([
-  ['is not answered', 'never', 5_000],
-  ['has a bug', new Error('bug'), 0],
+  ['gets no response', 'never', 5_000],
+  ['throws an error', new Error('bug'), 0],
 ])('a signing request ends even if its removal %s', async (_, removal, ms) => {
   const request = new Request([{ outcome: 'issued' }], { removal });
   await request.passTime(ms);

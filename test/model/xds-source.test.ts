@@ -118,11 +118,11 @@ it('an xDS source is ready when the server has sent each kind once', async () =>
 });
 
 it.each<[string, Partial<XdsSourceInput>, number | Error, number | undefined]>([
-  ['for ever without a saved state', {}, 0, undefined],
-  ['for ever if the saved state is damaged', {}, new Error('damaged'), undefined],
-  ['10 s with a saved state', {}, 5, 10_000],
-  ['the time that its address names', { optionalMs: 30_000 }, 0, 30_000],
-  ['the time that its address names, with a saved state', { optionalMs: 1_000 }, 5, 1_000],
+  ['forever without a saved state', {}, 0, undefined],
+  ['forever if the saved state is damaged', {}, new Error('damaged'), undefined],
+  ['for 10 s with a saved state', {}, 5, 10_000],
+  ['for the time in its address', { optionalMs: 30_000 }, 0, 30_000],
+  ['for the time in its address, with a saved state', { optionalMs: 1_000 }, 5, 1_000],
 ])('an xDS source delays the start %s while the server is unreachable', async (_, input, restored, ms) => {
   const source = new Source(input, restored);
   await source.passTime();
@@ -213,7 +213,7 @@ it.each<[number, number, 'apply' | 'pause']>([
   [41, 21, 'pause'],
   [0, 0, 'apply'],
 ])(
-  'an xDS source with %d objects treats %d deletions on a young stream like this: %s',
+  'an xDS source handles $1 deletions among $0 objects on a young stream with the action "$2"',
   async (knownCount, removedCount, deletions) => {
     const source = await openSyncedSource();
     source.respond('ServiceEntry', { known: knownCount, removed: removedCount });

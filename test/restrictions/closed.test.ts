@@ -203,7 +203,7 @@ describe('an AuthorizationPolicy that is rejected at the first read', () => {
       policy(invalidSpec).replace('security.istio.io', 'rbac.istio.io'),
       [],
     ],
-  ])('an AuthorizationPolicy closes the workloads that it selects: %s', async (_, text, expected) => {
+  ])('the workloads that an AuthorizationPolicy closes are $2 if %s', async (_, text, expected) => {
     expect(closedWorkloads(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 });
@@ -235,7 +235,7 @@ describe('a PeerAuthentication that is rejected at the first read', () => {
       ['shop/cart'],
     ],
     ['an older valid policy of its kind takes precedence', `${lenient('an-older-one')}---\n${peers(mode)}`, []],
-  ])('a PeerAuthentication enforces mutual TLS: %s', async (_, text, expected) => {
+  ])('the workloads for which a PeerAuthentication enforces mutual TLS are $2 if %s', async (_, text, expected) => {
     expect(strict(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
@@ -265,7 +265,7 @@ describe('a RequestAuthentication that is rejected at the first read', () => {
     ['its rules are misspelt', tokens({ ...cart, jwtRule: [rule] }), ['shop/cart']],
     ['its rules are null', tokens({ ...cart, jwtRules: null }), ['shop/cart']],
     ['its namespace is the root namespace', tokens({ jwtRules: [rule] }, { namespace: 'istio-system' }), all],
-  ])('a RequestAuthentication rejects all tokens: %s', async (_, text, expected) => {
+  ])('the workloads for which a RequestAuthentication rejects all tokens are $2 if %s', async (_, text, expected) => {
     expect(tokenless(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
@@ -331,7 +331,7 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     ['its kind is in the wrong case', 'kind: Sidecar', 'kind: sideCar'],
     ['its group is misspelt', 'networking.istio.io', 'networking.istoi.io'],
     ['its group is short', 'networking.istio.io', 'istio.io'],
-  ])('a Sidecar counts as rejected: %s', async (_, from, to) => {
+  ])('a Sidecar counts as rejected if %s', async (_, from, to) => {
     const spec = { ingress: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, tls: { mode: 'SIMPLE' } }] };
     expect(
       closedWorkloads(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking').replace(from, to) })),
@@ -341,7 +341,7 @@ describe('an object with TLS settings that is rejected at the first read', () =>
   it.each([
     ['its kind is misspelt', 'kind: DestinationRule', 'kind: DestinationRul'],
     ['its group is a different group of Istio', 'networking.istio.io', 'security.istio.io'],
-  ])('a DestinationRule counts as rejected: %s', async (_, from, to) => {
+  ])('a DestinationRule counts as rejected if %s', async (_, from, to) => {
     await read({ 'a.yaml': rule({ trafficPolicy: { tls: { mode: 'SIMPLE' } } }).replace(from, to) });
     expect(directory.snapshot.byKey.get('DestinationRule/shop/odd')?.spec).toEqual({
       host: 'db.test',
@@ -372,7 +372,7 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     ['a misspelt field', { ingress: [{ port: { number: 80 }, tsl: { mode: 'MUTUAL' } }] }],
     ['a misspelt list', { ingres: [{ port: { number: 80 }, tls: { mode: 'MUTUAL' } }] }],
     ['a misspelt list, and a field in the wrong case', { ingresses: { TLS: null } }],
-  ])('a Sidecar whose TLS settings are misspelled closes its workloads: %s', async (_, spec) => {
+  ])('a Sidecar closes its workloads if its TLS settings are in %s', async (_, spec) => {
     expect(closedWorkloads(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking') }))).toEqual(shopWorkloads);
   });
 
@@ -444,11 +444,14 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     ['it has no TLS', { trafficPolicy: { connectionPool: 5 } }, undefined],
     ['it disables TLS in a misspelt field', { trafficPolicyy: { tls: { mode: 'DISABLE' } } }, undefined],
     ['it disables TLS', { trafficPolicy: { tls: { mode: 'DISABLE' }, connectionPool: 5 } }, undefined],
-  ])('a DestinationRule allows no plaintext: %s', async (_, spec, expected) => {
-    expect(await policyOf(spec)).toEqual(
-      expected === undefined ? undefined : { host: 'db.test', ...(expected as object) },
-    );
-  });
+  ])(
+    'a rejected DestinationRule secures connections, or is ignored if it requires no TLS: %s',
+    async (_, spec, expected) => {
+      expect(await policyOf(spec)).toEqual(
+        expected === undefined ? undefined : { host: 'db.test', ...(expected as object) },
+      );
+    },
+  );
 });
 
 it('a DestinationRule whose namespace is unreadable secures connections from all namespaces', async () => {
@@ -541,7 +544,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
       [],
     ],
     ['its kind is a different kind of the group', policy({}).replace('BackendTLSPolicy', 'BackendLBPolicy'), []],
-  ])('a BackendTLSPolicy fails connections to its targets: %s', async (_, text, expected) => {
+  ])('the ports to which a BackendTLSPolicy fails connections are $2 if %s', async (_, text, expected) => {
     expect(refusedPorts(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
@@ -566,7 +569,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
   });
 });
 
-describe('a closed workload', () => {
+describe('closed workloads', () => {
   const validPolicy = object('AuthorizationPolicy', { ...cart, rules: [{}] });
   const invalidPolicy = object('AuthorizationPolicy', { ...cart, ...invalidSpec });
   const brokenYaml = `${validPolicy}  a: b: c\n`;
@@ -593,12 +596,15 @@ describe('a closed workload', () => {
     ['with a misspelt group', validPolicy.replace('istio', 'istoi')],
     ['with a kind in the wrong case', validPolicy.replace('nPolicy', 'npolicy')],
     ['with metadata that are a list', validPolicy.replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n')],
-  ])('a workload is not closed while an earlier version of the object applies: %s', async (_, text) => {
-    await read({ 'a.yaml': validPolicy });
-    const context = await read({ 'a.yaml': text });
-    expect(closedWorkloads(context)).toEqual([]);
-    expect(policiesOf(context, 'shop/cart').authorizationPolicies).toHaveLength(1);
-  });
+  ])(
+    'a workload is not closed if an earlier version of the object is valid and the new version is %s',
+    async (_, text) => {
+      await read({ 'a.yaml': validPolicy });
+      const context = await read({ 'a.yaml': text });
+      expect(closedWorkloads(context)).toEqual([]);
+      expect(policiesOf(context, 'shop/cart').authorizationPolicies).toHaveLength(1);
+    },
+  );
 
   it('a closed workload stays closed when the object becomes unrecognizable', async () => {
     await read({ 'a.yaml': invalidPolicy });
@@ -620,7 +626,7 @@ describe('a closed workload', () => {
     ],
     ['open if the object is valid above in the same file', { 'a.yaml': `${validPolicy}---\n${invalidPolicy}` }, []],
   ] as const)(
-    'a workload is %s, because the first version applies, as with two valid ones',
+    'of two versions of a policy, the first in file order applies: the workload is %s',
     async (_, files, expected) => {
       expect(closedWorkloads(await read(files))).toEqual(expected);
     },
@@ -651,22 +657,25 @@ describe('a closed workload', () => {
   it.each([
     ['closed if a later source has a valid version', [invalidPolicy, validPolicy], ['shop/cart']],
     ['open if an earlier source has a valid version', [validPolicy, invalidPolicy], []],
-  ] as const)('a rejected object counts as an object of its source: %s', async (_, texts, expected) => {
-    const [first, second] = [join(root, 'first'), join(root, 'second')];
-    for (const [index, path] of [first, second].entries()) {
-      mkdirSync(path);
-      writeFileSync(join(path, 'a.yaml'), texts[index]!);
-    }
-    await directory.read([first, second]);
-    state.computeServices();
-    expect(closedWorkloads(state.publishContext({ forced: true, changedKeys: [] }))).toEqual(expected);
-    // An object that was valid in the first source stays.
-    writeFileSync(join(first, 'a.yaml'), validPolicy);
-    await directory.read([first, second]);
-    writeFileSync(join(first, 'a.yaml'), invalidPolicy);
-    await directory.read([first, second]);
-    expect(directory.snapshot.placeholders).toEqual([]);
-  });
+  ] as const)(
+    'of an object in two sources, the version in the first source applies: the workload is %s',
+    async (_, texts, expected) => {
+      const [first, second] = [join(root, 'first'), join(root, 'second')];
+      for (const [index, path] of [first, second].entries()) {
+        mkdirSync(path);
+        writeFileSync(join(path, 'a.yaml'), texts[index]!);
+      }
+      await directory.read([first, second]);
+      state.computeServices();
+      expect(closedWorkloads(state.publishContext({ forced: true, changedKeys: [] }))).toEqual(expected);
+      // An object that was valid in the first source stays.
+      writeFileSync(join(first, 'a.yaml'), validPolicy);
+      await directory.read([first, second]);
+      writeFileSync(join(first, 'a.yaml'), invalidPolicy);
+      await directory.read([first, second]);
+      expect(directory.snapshot.placeholders).toEqual([]);
+    },
+  );
 
   it('the report names the whole mesh for an object in the root namespace', () => {
     const text = object('AuthorizationPolicy', invalidSpec, { namespace: 'istio-system' });

@@ -27,7 +27,7 @@ function problemsOf(
   return { valid: configs.length > 0, errors: texts('error'), warnings: texts('warning') };
 }
 
-it.each(table)('$kind $field: the form "$written" has the effect listed in the table', (row) => {
+it.each(table)('the field $field of $kind in the form "$written" has the effect listed in the table', (row) => {
   const { valid, errors, warnings } = problemsOf(row);
   if ('refused' in row.outcome) {
     expect(errors.join('\n')).toContain(row.outcome.refused);
@@ -40,7 +40,7 @@ it.each(table)('$kind $field: the form "$written" has the effect listed in the t
   else expect(warnings).toEqual([]);
 });
 
-it.each(nulls)('$kind $field: null is rejected', (row) => {
+it.each(nulls)('the field $field of $kind is rejected if it is null', (row) => {
   const { valid, errors } = problemsOf(row, row.apiVersion);
   expect(errors).toContain(`${row.field}: FIELD_EMPTY`);
   expect(valid).toBe(false);

@@ -30,7 +30,7 @@ function rowsIn(text: string): Row[] {
 
 const rows = rowsIn(textOf('docs/identity-reference.md'));
 
-test.each(attacks)('the table of attacks contains: %s', (phrase) => {
+test.each(attacks)('the table of attacks contains the attack "%s"', (phrase) => {
   expect(rows.filter(({ attackText }) => attackText.includes(phrase))).not.toEqual([]);
 });
 

@@ -29,11 +29,11 @@ test('a record with another cause shows only the step that led to the current st
   expect(at(6)).toEqual({ currentNumbers: [], previousNumbers: [6] });
 });
 
-test('an actor has none of the transitions of an earlier actor with its name', () => {
+test('an actor has none of the transitions of an earlier actor with the same name', () => {
   expect(at(8, 9)).toEqual({ currentNumbers: [], previousNumbers: [] });
 });
 
-test('the machine of an ended actor is that of the last actor with its name', () => {
+test('the machine of an ended actor is that of the last actor with the same name', () => {
   const recording = recordingOf(traceBodies.slice(0, 8));
   expect(recording.machineOf('a')).toBe('m');
   recording.append([{ ...traceBodies[8]!, seq: 9, t: 9 }]);

@@ -78,7 +78,7 @@ test('the initial context is not a change', () => {
   expect(changesOf(momentAt(recordingOf(...door), 1)!)).toEqual([]);
 });
 
-test('only entries of a replaced list with another value are shown as changes', () => {
+test('if a list is replaced, only entries with another value are shown as changes', () => {
   const previous = {
     actor: 'a',
     state: '',

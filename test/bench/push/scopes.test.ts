@@ -17,7 +17,7 @@ function figuresOf(
 const [isPublic, isPrivate, hasSidecars] = Object.keys(scopeMeshes) as [string, string, string];
 const cheap = { route: 10, rule: 20, heap: [100, 100] } as const;
 
-test('meshes are compared with the public mesh, and a heap with its size before the changes', () => {
+test('costs of a mesh are compared with those of the public mesh, and its heap size with the size before the changes', () => {
   const figures = figuresOf({
     [isPublic]: cheap,
     [isPrivate]: { ...cheap, route: 31, heap: [100, 120] },

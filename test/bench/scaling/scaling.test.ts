@@ -36,8 +36,8 @@ const mesh: ScaledMesh = {
 };
 
 describe('a replica', () => {
-  test.each(measuredPoints)(
-    'needs resources within 15 % of the measured ones: $services services, $connections connections, TLS $hasTls',
+  test.each(measuredPoints.map((point) => ({ ...point, tls: point.hasTls ? 'with' : 'without' })))(
+    'needs within 15 % of the measured memory for $services services and $connections connections $tls TLS',
     (point) => {
       const { services, connections, hasTls, residentMib } = point;
       const computed = replicaCost({ ...mesh, services, seen: services, hasTls }, connections).residentMib;

@@ -44,7 +44,7 @@ describe('a wildcard server along with a server of one of its hosts with stricte
   test.each([
     ['mode', { mode: 'MUTUAL' }, knownClient],
     ['minProtocolVersion', { mode: 'SIMPLE', minProtocolVersion: 'TLSV1_3' }, client],
-  ])('responds with 421 to requests for that host (%s)', async (_, required, authorized) => {
+  ])('responds with 421 to requests for that host if the stricter setting is %s', async (_, required, authorized) => {
     const [port, web, vault] = [await mesh.port(), await mesh.http('web'), await mesh.http('vault')];
     const server = (host: string, tls: object) => [
       { port, protocol: 'HTTPS', hosts: [host], tls: { credentialName: 'web', ...tls } },

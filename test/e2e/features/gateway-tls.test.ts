@@ -98,9 +98,9 @@ describe('TLS termination at the gateway', () => {
   });
 
   test.each([
-    ['edge', 'which it reads itself'],
-    ['inner', 'which its agent serves'],
-  ])('uses certificates of files (proxy %s, Gateway %s)', async (proxy) => {
+    ['edge', 'which Envoy reads itself'],
+    ['inner', 'which the agent serves'],
+  ])('uses certificate files at the proxy %s, %s', async (proxy) => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     const ownCertificate = mesh.authority.issue(['web.test']);
     const files = {

@@ -80,7 +80,7 @@ async function isListening(port: number): Promise<boolean> {
 
 describe.each(proxyNames)('listener port of the proxy %s', (proxy) => {
   test.each(['TCP', 'TLS'])(
-    'is bound or closed when a Sidecar changes the capture mode, and the protocol to %s',
+    'is bound or closed when a Sidecar changes the capture mode from or to NONE with the protocol %s',
     async (protocol) => {
       const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
       const objectsFor = (captureMode: string, spoken: string): string => `

@@ -174,7 +174,7 @@ describe('a redirect of a route', () => {
       303,
       'http://new.test/old/a?b=c',
     ],
-  ])('%j responds with %i to %s', async (redirect, status, location) => {
+  ])('with the settings %j responds with status %i and location %s', async (redirect, status, location) => {
     await applyRoutes({ match: [{ uri: { prefix: '/old' } }], redirect });
     const reply = await requestCart({ path: '/old/a?b=c' });
     expect([reply.status, reply.headers.location]).toEqual([status, location]);
@@ -188,7 +188,7 @@ describe('a rewrite of a route', () => {
     [{ exact: '/old' }, { uri: '/new' }, '/old?b=c', '/new?b=c', host],
     [{ prefix: '/old' }, { uri: '/new', authority: 'new.test' }, '/old/a', '/new/a', 'new.test'],
     [{ prefix: '/' }, { uriRegexRewrite: { match: '^/(\\w+)/(\\w+)', rewrite: '/\\2/\\1' } }, '/a/b/c', '/b/a/c', host],
-  ])('%j %j changes %s to %s', async (uri, rewrite, path, seenPath, authority) => {
+  ])('with the match %j and the settings %j changes %s to %s', async (uri, rewrite, path, seenPath, authority) => {
     await applyRoutes({ match: [{ uri }], rewrite });
     expect((await requestCart({ path })).seen).toMatchObject({ url: seenPath, headers: { host: authority } });
   });
@@ -293,7 +293,7 @@ describe('the CORS policy of a route', () => {
     ['FORWARD', 1],
     ['IGNORE', 0],
   ])(
-    'with unmatchedPreflights %s forwards %i preflights of other origins to the application',
+    'with unmatchedPreflights %s forwards %i of 1 preflight requests from other origins to the application',
     async (unmatchedPreflights, reach) => {
       await applyRoutes({ corsPolicy: { ...corsPolicy, unmatchedPreflights } });
       const { headers } = await requestCart(preflight('https://evil.test'));

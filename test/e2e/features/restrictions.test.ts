@@ -84,15 +84,19 @@ const acceptedRows = table.flatMap((row) => ('refused' in row.outcome ? [] : [{ 
 /** One in three of each kind; test/restrictions checks the generated filters of all. */
 const appliedRows = acceptedRows.filter((_, index) => isFull || index % 3 === 0);
 
-test.each(appliedRows)('Envoy applies $kind $field: $written', async ({ kind, spec, outcome }) => {
-  const specText = JSON.stringify(spec).replaceAll(JSON.stringify(issuersKeys), JSON.stringify(issuing.keySet));
-  await mesh.apply(
-    joinDocuments(commonObjects(), object('security.istio.io/v1', kind, 'shop', 'odd', JSON.parse(specText))),
-  );
-  for (const requested of outcome.lets) expect([requested, await isLetIn(kind, requested)]).toEqual([requested, true]);
-  for (const requested of outcome.keepsOut)
-    expect([requested, await isLetIn(kind, requested)]).toEqual([requested, false]);
-});
+test.each(appliedRows)(
+  'Envoy applies the field $field of $kind in the form "$written"',
+  async ({ kind, spec, outcome }) => {
+    const specText = JSON.stringify(spec).replaceAll(JSON.stringify(issuersKeys), JSON.stringify(issuing.keySet));
+    await mesh.apply(
+      joinDocuments(commonObjects(), object('security.istio.io/v1', kind, 'shop', 'odd', JSON.parse(specText))),
+    );
+    for (const requested of outcome.lets)
+      expect([requested, await isLetIn(kind, requested)]).toEqual([requested, true]);
+    for (const requested of outcome.keepsOut)
+      expect([requested, await isLetIn(kind, requested)]).toEqual([requested, false]);
+  },
+);
 
 describe('a restriction that is rejected when it is first read', () => {
   const refusedRows = table.flatMap((row) => ('refused' in row.outcome ? [row] : []));
@@ -151,7 +155,7 @@ describe('a restriction that is rejected when it is first read', () => {
 
   // One row for each reason of rejection; the result in Envoy is the same for all.
   test.each(refusedRows.filter((_, index) => index % sized({ short: 60, full: 20 }) === 0))(
-    'closes the proxy: $kind $field: $written',
+    'closes the proxy if the field $field of $kind has the form "$written"',
     async ({ kind, spec }) => {
       await refusedFor(oddPolicy(kind, `odd-${refusedRows.findIndex((row) => row.spec === spec)}`, spec));
       expect(await isLetIn(kind, kind === 'RequestAuthentication' ? knownRequest : {})).toBe(false);

@@ -131,18 +131,21 @@ describe('revocation lists of a MUTUAL server', () => {
   test.each([
     ['text', 'garbage'],
     ['the root’s list without the intermediate’s', listOf(root)],
-  ])('reject every client, but keep earlier access, if they were never usable: %s', async (kind, unusableList) => {
-    [port, backend] = [await mesh.port(), await mesh.http('web')];
-    name = `never-${kind.length}`;
-    await apply(unusableList);
-    expect([await outcomeWith(validClient), await outcomeWith(revokedClient)]).toEqual(['refused', 'refused']);
-    await apply(undefined);
-    expect(await outcomeWith(validClient)).toBe('200');
-    await apply(unusableList);
-    expect(await outcomeWith(validClient)).toBe('200');
-    await apply(usable);
-    expect([await outcomeWith(validClient), await outcomeWith(revokedClient)]).toEqual(['200', 'refused']);
-  });
+  ])(
+    'reject every client if they were never usable, but do not change an existing permission: %s',
+    async (kind, unusableList) => {
+      [port, backend] = [await mesh.port(), await mesh.http('web')];
+      name = `never-${kind.length}`;
+      await apply(unusableList);
+      expect([await outcomeWith(validClient), await outcomeWith(revokedClient)]).toEqual(['refused', 'refused']);
+      await apply(undefined);
+      expect(await outcomeWith(validClient)).toBe('200');
+      await apply(unusableList);
+      expect(await outcomeWith(validClient)).toBe('200');
+      await apply(usable);
+      expect([await outcomeWith(validClient), await outcomeWith(revokedClient)]).toEqual(['200', 'refused']);
+    },
+  );
 
   test('reject every client if they are only of an intermediate authority, as in Envoy', async () => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];

@@ -103,7 +103,7 @@ test.each([
   ['a module that cannot be fetched', 'FAIL_CLOSE', () => ({ url: 'oci://example.com/image:1' }), 403],
   ['another fetched module', 'FAIL_CLOSE', (fetchedSpec: object) => fetchedSpec, 416],
   ['another fetched module', 'FAIL_OPEN', (fetchedSpec: object) => fetchedSpec, 416],
-])('%s stays in use (%s) until its replacement is fetched', async (_, failStrategy, firstSpec, status) => {
+])('the effect of %s remains (%s) until its replacement is fetched', async (_, failStrategy, firstSpec, status) => {
   const { status: requestStatus, entry } = await shop();
   writeFileSync(join(folder, '418.wasm'), respondingModule(418));
   // Other tests fetched modules with other statuses, which Envoy caches.

@@ -80,11 +80,11 @@ describe('a parent that exited before an adoption', () => {
   };
 
   test.each([
-    ['with code 0', { code: 0, signal: null }, false],
-    ['by a SIGUSR1 of its last milliseconds', { code: null, signal: 'SIGUSR1' }, false],
-    ['by a crash', { code: null, signal: 'SIGSEGV' }, true],
-    ['unseen', { code: null, signal: null }, true],
-  ])('orphans its child only if it cannot have completed its shutdown: %s', (_, end, isOrphaned) => {
+    ['does not orphan', 'with code 0', { code: 0, signal: null }, false],
+    ['does not orphan', 'by a SIGUSR1 in its last milliseconds', { code: null, signal: 'SIGUSR1' }, false],
+    ['orphans', 'by a crash', { code: null, signal: 'SIGSEGV' }, true],
+    ['orphans', 'unobserved', { code: null, signal: null }, true],
+  ])('%s its child if it exits %s', (_verb, _how, end, isOrphaned) => {
     expect(isOrphanedAfter(end)).toBe(isOrphaned);
   });
 });

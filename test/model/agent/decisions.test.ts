@@ -38,7 +38,7 @@ describe('the decided start', () => {
 
   test.each<[string, (world: AgentWorld) => Promise<void>, object]>([
     ['a changed configuration', (world) => world.certificate('digest-1'), { reason: 'configuration changed' }],
-    ['an order', async (world) => world.signal('SIGHUP'), { reason: 'ordered' }],
+    ['a SIGHUP', async (world) => world.signal('SIGHUP'), { reason: 'ordered' }],
   ])('is a hot restart for %s', async (_, trigger, expected) => {
     const world = await AgentWorld.startServing();
     await trigger(world);
@@ -78,7 +78,7 @@ describe('the decided start', () => {
 
   test.each<[string, (world: AgentWorld) => Promise<void>, string]>([
     ['a change', (world) => world.certificate('digest-1'), 'configuration changed'],
-    ['an order', async (world) => world.signal('SIGHUP'), 'ordered'],
+    ['a SIGHUP', async (world) => world.signal('SIGHUP'), 'ordered'],
   ])('has %s during the first start as its reason', async (_, trigger, reason) => {
     const world = new AgentWorld();
     await world.settle();
@@ -254,7 +254,7 @@ describe('the outcome of a start', () => {
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
   });
 
-  test.each([1, 2])('is called off after %i signals', async (signals) => {
+  test.each([1, 2])('is called off after %i SIGTERM', async (signals) => {
     const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
     for (let signal = 0; signal < signals; signal++) world.signal('SIGTERM');

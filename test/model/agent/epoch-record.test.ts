@@ -15,24 +15,24 @@ const record = (name: string, phase: EpochRecord['phase']): EpochRecord => ({
 });
 
 test.each<[string, EpochRecord[], boolean, string]>([
-  ['nothing lives', [], false, 'epoch-0'],
-  ['nothing lives, and the last one was to be replaced', [], true, 'epoch-0'],
-  ['one serves', [record('epoch-0', 'live')], false, 'epoch-1'],
-  ['one serves, after many', [record('epoch-41', 'live')], false, 'epoch-42'],
-  ['one is to be replaced', [record('epoch-4', 'live')], true, 'epoch-0b'],
-  ['one of the second base id serves', [record('epoch-0b', 'live')], false, 'epoch-1b'],
-  ['one of the second base id is to be replaced', [record('epoch-1b', 'live')], true, 'epoch-0'],
-  ['one serves, its parent leaves', [record('epoch-0', 'leaving'), record('epoch-1', 'live')], false, 'epoch-2'],
+  ['no epoch is running', [], false, 'epoch-0'],
+  ['no epoch is running after a replacement was due', [], true, 'epoch-0'],
+  ['epoch-0 serves', [record('epoch-0', 'live')], false, 'epoch-1'],
+  ['epoch-41 serves', [record('epoch-41', 'live')], false, 'epoch-42'],
+  ['epoch-4 must be replaced', [record('epoch-4', 'live')], true, 'epoch-0b'],
+  ['epoch-0b with the second base ID serves', [record('epoch-0b', 'live')], false, 'epoch-1b'],
+  ['epoch-1b with the second base ID must be replaced', [record('epoch-1b', 'live')], true, 'epoch-0'],
+  ['epoch-1 serves and its parent drains', [record('epoch-0', 'leaving'), record('epoch-1', 'live')], false, 'epoch-2'],
   [
-    'one serves, the replaced one retires',
+    'epoch-0b serves and the replaced epoch-3 retires',
     [record('epoch-3', 'retiring'), record('epoch-0b', 'live')],
     false,
     'epoch-1b',
   ],
-  ['only a parent is left', [record('epoch-3', 'leaving')], false, 'epoch-4'],
-  ['only a replaced one is left', [record('epoch-3', 'retiring')], false, 'epoch-0b'],
-  ['only a replaced one of the second base id is left', [record('epoch-2b', 'retiring')], false, 'epoch-0'],
-])('the next epoch is determined correctly if %s', (_, epochs, replacing, name) => {
+  ['only the parent epoch-3 is running', [record('epoch-3', 'leaving')], false, 'epoch-4'],
+  ['only the replaced epoch-3 is running', [record('epoch-3', 'retiring')], false, 'epoch-0b'],
+  ['only the replaced epoch-2b with the second base ID is running', [record('epoch-2b', 'retiring')], false, 'epoch-0'],
+])('the next epoch is $3 if %s', (_, epochs, replacing, name) => {
   expect(nextEpochId(epochs, [7, 8], replacing)).toEqual({
     name,
     epoch: record(name, 'starting').epoch,

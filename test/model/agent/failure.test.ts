@@ -299,15 +299,15 @@ describe("a child's crash while its parent drains", () => {
 
 describe('the agent', () => {
   test.each([
-    ['that ends by itself with 0', { code: 0 }, 0, []],
+    ['that exits by itself with 0', { code: 0 }, 0, []],
     [
-      'that ends by itself with 3',
+      'that exits by itself with 3',
       { code: 3 },
       1,
       ['agent exits: Envoy cannot be kept running', expect.stringContaining('3')],
     ],
     ['that crashes', crashEnd, 1, ['agent exits: Envoy cannot be kept running', expect.stringContaining('SIGSEGV')]],
-  ])('ends with policy exit like the Envoy %s', async (_, end, exitCode, failureText) => {
+  ])('exits with code $2 under policy exit after an Envoy %s', async (_, end, exitCode, failureText) => {
     const world = await AgentWorld.startServing({ restartPolicy: 'exit' });
     await endProcess(world, world.newestProcess(), end);
     expect(world.output()).toEqual({ exitCode, trouble: failureText });

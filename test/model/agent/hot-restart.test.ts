@@ -24,8 +24,8 @@ test('a changed certificate starts the next epoch, and the old epoch drains only
 });
 
 test.each([
-  ['broken', ['tls.key is not the key of tls.crt'], ['tls.crt', 'tls.key'], 'tls.key is not the key of tls.crt'],
-  ['away', [], [], 'all certificate files were removed'],
+  ['mismatched', ['tls.key is not the key of tls.crt'], ['tls.crt', 'tls.key'], 'tls.key is not the key of tls.crt'],
+  ['removed', [], [], 'all certificate files were removed'],
 ])(
   'certificates that are %s cause no restart and are reported, and valid ones restart Envoy',
   async (_, problems, files, reason) => {
@@ -281,9 +281,9 @@ describe('the parent', () => {
   });
 
   test.each([
-    ['by the time that its child was live unobserved', 20_000],
-    ['at once, because its child was live unobserved for the whole time', 60_000],
-  ])('exits on time even earlier %s, because the agent may have been suspended or replaced', async (_, unseenMs) => {
+    ['34 s after the agent detects that its child is live', 20_000],
+    ['as soon as the agent detects that its child is live', 60_000],
+  ])('exits on time even %s, because its child was live unobserved before', async (_, unseenMs) => {
     const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
     world.unseenMs = unseenMs;

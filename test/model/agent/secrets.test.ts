@@ -99,7 +99,7 @@ describe('a step of the wall clock', () => {
     expectToConform(world);
   });
 
-  test.each([minuteMs, -minuteMs, hourMs])('does not renew a certificate that is not due: %i ms', (stepMs) => {
+  test.each([minuteMs, -minuteMs, hourMs])('of %i ms does not renew a certificate that is not due', (stepMs) => {
     const world = createWorld();
     world.stepClock(stepMs);
     world.passTime(minuteMs);
@@ -134,12 +134,12 @@ describe('a step of the wall clock', () => {
 
 describe('renewal', () => {
   test.each([
-    ['half of an hour', 0.5, 0, 30],
-    ['a quarter', 0.25, 0, 45],
-    ['three quarters', 0.75, 0, 15],
-    ['all', 1, 0, 0],
-    ['nothing', 0, 0, 60],
-    ['a quarter, from a later beginning', 0.25, 30, 75],
+    ['half of the lifetime', 0.5, 0, 30],
+    ['a quarter of the lifetime', 0.25, 0, 45],
+    ['three quarters of the lifetime', 0.75, 0, 15],
+    ['the whole lifetime', 1, 0, 0],
+    ['nothing of the lifetime', 0, 0, 60],
+    ['a quarter of a lifetime that begins later', 0.25, 30, 75],
   ])('starts when %s remains', (_, ratio, from, minutes) => {
     const life = { fromMs: from * minuteMs, endsAtMs: (from + 60) * minuteMs };
     expect(renewalAtMs(life, { ratio, jitter: 0 }, 0.3)).toBe(minutes * minuteMs);
@@ -578,17 +578,17 @@ describe('secrets with any events in any order', () => {
       { secrets: secretsMachine.provide({ guards: { awaitsRoots: () => false, canDistribute: () => true } }) },
     ],
     [
-      'does not wait for Envoy’s word',
+      'does not wait for Envoy’s acknowledgement',
       { secrets: secretsMachine.provide({ guards: { rootsAreTrusted: () => true } }) },
     ],
-    ['shows a certificate that has ended', { secret: secretMachine.provide({ guards: { hasExpired: () => false } }) }],
+    ['serves an expired certificate', { secret: secretMachine.provide({ guards: { hasExpired: () => false } }) }],
     [
-      'forgets what is held back',
+      'forgets a certificate that it holds back',
       { secrets: secretsMachine.provide({ actions: { serveDeferredCertificate: () => {} } }) },
     ],
   ])('the invariants detect a chart that %s', (fault, machines) => {
     const finding =
-      fault === 'shows a certificate that has ended'
+      fault === 'serves an expired certificate'
         ? showsWhatHasEnded(machines)
         : all(3).some((schedule) => violationsOf(schedule, machines).length > 0);
     expect(finding).toBe(true);

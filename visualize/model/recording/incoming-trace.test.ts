@@ -65,14 +65,14 @@ test('a line cut by a full disk, and the missing records after it, are skipped',
 });
 
 test.each([
-  ['another version', lines({ ...header, version: 99 }), /line 1: unsupported format version 99/],
-  ['no header', lines(timer(1)), /line 1: a timer record comes before the header/],
+  ['an unknown version', lines({ ...header, version: 99 }), /line 1: unsupported format version 99/],
+  ['a record before the header', lines(timer(1)), /line 1: a timer record comes before the header/],
   [
     'records out of order',
     lines(header, timer(2), timer(1)),
     /line 3: records out of order: record 1 follows record 2/,
   ],
-  ['another run', lines(header, timer(1), { ...header, pid: 2 }), /line 3: second header/],
+  ['a second header', lines(header, timer(1), { ...header, pid: 2 }), /line 3: second header/],
 ])('the parser of a trace rejects %s', (_, text, reason) => {
   const stream = new TraceParser();
   stream.push(text);

@@ -84,7 +84,7 @@ test.each([
   ['running.retiring.terminating', 'retiring'],
   ['running.ending.killing', 'ending'],
   ['exited', 'gone'],
-])('an epoch in %j is %s', (state, phase) => {
+])('an epoch in the state %j has the phase %s', (state, phase) => {
   expect(new Lanes(header).phaseOf({ machine: 'epoch', state })).toBe(phase);
 });
 

@@ -92,7 +92,7 @@ test('the columns contain the same data as the records', () => {
   }
 });
 
-test('records are found by their cause, even if that is their own, a later or a missing number', () => {
+test('records are found by their cause, even if the cause is their own number, a later one or a missing one', () => {
   const records = someRecords(3_000);
   const store = stored([
     ...records,

@@ -68,7 +68,7 @@ test('a record is found by its number, and a position by its time', () => {
   expect([-1, 0, 99, 100, 5_000].map((t) => recording.placeAt(t))).toEqual([-1, 0, 0, 1, 2]);
 });
 
-test('a recording returns the time at which an actor entered its state, even if an earlier actor had its name', () => {
+test('a recording returns the time at which an actor entered its state, even if an earlier actor had the same name', () => {
   const recording = recordingOf([
     spawn('a'),
     enters('a', 'x'),
