@@ -101,7 +101,7 @@ it('an event name has a meaning in only one program unless it is shared', () => 
   expect([...inAgent!].filter((type) => inDiscovery!.has(type)).sort()).toEqual(sameInBoth);
 });
 
-describe.each(sides)('event catalogue of $name', (side) => {
+describe.each(sides)('the event catalogue of $name', (side) => {
   const { catalogue, inner } = side;
   const diagrams = arrowsOf(side.program);
   const declared = declarationsOf(side);

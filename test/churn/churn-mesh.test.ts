@@ -21,7 +21,7 @@ describe('changes', () => {
     expect(quietNamespaces.filter((namespace) => affected.has(namespace))).toEqual([]);
   });
 
-  test('changes apply to existing services, except in the gateway, and only removed services are added again', () => {
+  test('only existing services are changed or removed, and only removed services are added again', () => {
     const removedServices = new Set<string>();
     for (const change of drawChanges(3)) {
       const { kind } = change;

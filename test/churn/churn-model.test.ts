@@ -35,7 +35,7 @@ describe('the scope of a change', () => {
     expect(affectedBy('gateway route', { namespace: 'ns-1', service: 0 })).toEqual([edgeNamespace]);
   });
 
-  test('an export change affects proxies that see the service either before or after, but not both', () => {
+  test('a change of exportTo affects the proxies that see the service only before or only after the change', () => {
     const affected = affectedBy('export', { namespace: 'ns-1', service: 0 });
     expect(new Set(affected)).toEqual(new Set(['ns-0', ...seeingAll]));
     const model = new ChurnModel(20);

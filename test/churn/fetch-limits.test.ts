@@ -59,7 +59,7 @@ test("a cluster's content is equal with and without fetch timeouts for its endpo
   }
 });
 
-test("a cluster counts as given up if it equals the proxy's cluster, plus a timeout", () => {
+test('a cluster counts as given up if only an additional timeout distinguishes it from the previous cluster of the proxy', () => {
   const unlimited = mapOf({ seconds: [0, 0] });
   const givenUpAfter = (previous: ResourceMap, givenLimits: ClusterCase) =>
     clustersGivenUp(previous, mapOf(givenLimits), ['a']);

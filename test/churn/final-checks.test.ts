@@ -82,7 +82,7 @@ describe('growth of memory', () => {
     expect(growthProblems(leaking, 600_000)).toEqual(['the number of descriptors grew from 83.0 to 97.0 descriptors']);
   });
 
-  test('processes that follow each other are compared at equal age, and each of them may grow up to this age', () => {
+  test('consecutive processes are compared at the same age, so growth within the life of each process is ignored', () => {
     const lives = (startOf: (life: number) => number): ResourceSample[][] =>
       Array.from({ length: 12 }, (_, life) => minutes((minute) => startOf(life) + minute * 10, { count: 5 }));
     expect(
@@ -129,7 +129,7 @@ describe('growth of memory', () => {
   });
 });
 
-test('services that a proxy sees or lacks contrary to its scope are named by their clusters', () => {
+test('a service that a proxy wrongly sees or does not see is reported with its host', () => {
   const clusters = ['outbound|8080||a.x', 'outbound|8080|v1|b.x', 'BlackHoleCluster', 'inbound|80||'];
   expect(hostDifferences(clusters, ['a.x', 'b.x'])).toEqual([]);
   expect(hostDifferences(clusters, ['a.x', 'c.x'])).toEqual(['it should see c.x', 'it should not see b.x']);

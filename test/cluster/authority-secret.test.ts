@@ -192,7 +192,7 @@ it('a replica that starts with an invalid Secret creates no other Secret, and re
   expect(plane.deviations()).toEqual([]);
 });
 
-it('a plugged-in authority signs with a new intermediate of its roots, but not with one of an undistributed root', async () => {
+it('a plugged-in authority signs with a new root only after that root has been distributed', async () => {
   const createRoot = (years = 1) =>
     generateRoot({ trustDomain: 'plugged.test', ttlMs: years * 3_600_000, rsaBits: 0 }, new Date());
   const [first, second, third] = [await createRoot(), await createRoot(2), await createRoot(3)];

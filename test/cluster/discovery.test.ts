@@ -288,7 +288,7 @@ it.runIf(isFull)(
   },
 );
 
-it('the ConfigMap of the mesh is watched and overrides the shared one if there is no file, and changes nothing if it is invalid or missing', async () => {
+it('the ConfigMap of the mesh is watched, overrides the shared ConfigMap, and has no effect while it is invalid', async () => {
   const namespace = cluster.namespace;
   const write = (name: string, mesh: string) => cluster.apply(of.configMaps, { metadata: { name }, data: { mesh } });
   await write('shared', 'trustDomain: shared.example\nconnectTimeout: 7s\n');

@@ -253,7 +253,7 @@ describe('an upgrade of the Helm release', () => {
   });
 });
 
-describe('cluster in which no replica can be called', () => {
+describe('a cluster in which no replica can be called', () => {
   it('creates pods of the control plane, and rejects pods that would lack their sidecar', async () => {
     const kubeconfig = join(folder, 'kubeconfig-of-outage');
     writeKubeconfig(kubeconfig, cluster);

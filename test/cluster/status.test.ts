@@ -267,7 +267,7 @@ describe('Gateway API objects', () => {
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 
-  it('get a status, valid or not, if they configure TLS to backends, and keep that of other controllers', async () => {
+  it('get a status if they configure TLS to backends, whether valid or not, and keep the status of other controllers', async () => {
     await writeMesh('secured');
     await cluster.apply(routes, route('secured', 'cart', 'secured'));
     const validation = { hostname: 'cart.test', caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }] };

@@ -148,7 +148,7 @@ async function runRound(moment: Moment, count: number, beginning = 1): Promise<n
   }
 }
 
-describe.skipIf(isQuick)('suspended leading replica', () => {
+describe.skipIf(isQuick)('a suspended leading replica', () => {
   const rounds = sized({ short: 2, full: 60 });
 
   it(`starts no write when it resumes, and no late write takes effect, in ${rounds} rounds`, async () => {

@@ -287,7 +287,7 @@ test.each([
   await openedPage.close();
 });
 
-test.each([1_440, 860, 390])('the list of search results is inside the window at %i px', async (width) => {
+test.each([1_440, 860, 390])('the list of search results fits a window with a width of %i px', async (width) => {
   const openedPage = await openPage(browser, [traceOf(crash)], { viewport: { width, height: 844 } });
   const { page } = openedPage;
   await waitUntilOpened(page);

@@ -103,7 +103,7 @@ function stateLabels(page: Page): Promise<{ actor: string; isUnder: boolean; nam
 }
 
 test.each([1_440, 390])(
-  'a state shows the name of its actor at %i px only if its lifeline is not visible',
+  'at a width of %i px, a state shows the name of its actor only if the lifeline of that actor is not visible',
   async (width) => {
     const opening = await openDiagram(width);
     const { page } = opening;
@@ -135,7 +135,7 @@ test('only lifelines with a message in the selected range are columns', async ()
 });
 
 test.each([1_440, 390])(
-  'the list of results shows complete sentences at %i px, and a root cause keeps its result',
+  'at a width of %i px, the list of findings shows complete sentences, and a finding stays selected when its root cause is shown',
   async (width) => {
     const opening = await openDiagram(width);
     const { page } = opening;

@@ -30,7 +30,7 @@ const roots: TraceBody[] = ['agent', 'supervisor', 'status', 'cert-watcher', 'st
   actor,
 }));
 
-describe('page with a deviation', () => {
+describe('a page with a deviation', () => {
   test.each([
     { kind: 'undeclared', event: eventBody('status', 'cert-watcher', 'status.surprises'), says: /undeclared/ },
     {

@@ -43,7 +43,7 @@ afterAll(async () => {
   await conclude(mesh);
 });
 
-describe('attacker on another host', () => {
+describe('an attacker on another host', () => {
   test('cannot connect to the port of the page', async () => {
     for (const address of otherAddresses()) {
       await expect(canConnect(address, Number(new URL(server.address).port)), address).resolves.toBe(false);

@@ -119,11 +119,11 @@ async function redirectedHost(flags: GivenFlags): Promise<PodNetwork> {
   return network;
 }
 
-describe('agent whose own connections would be redirected to itself', () => {
+describe('an agent whose own connections would be redirected to itself', () => {
   test.each<[string, GivenFlags, readonly [number, number], string]>([
-    ['root, by iptables', {}, [0, 0], 'uid 1337, gid 1337'],
-    ['root, by nft', { nativeNftables: true }, [0, 0], 'uid 1337, gid 1337'],
-    ['root, where another user is excluded', { proxyUid: '2000' }, [0, 0], 'uid 2000, gid 2000'],
+    ['root with rules of iptables', {}, [0, 0], 'uid 1337, gid 1337'],
+    ['root with rules of nftables', { nativeNftables: true }, [0, 0], 'uid 1337, gid 1337'],
+    ['root while another user is excluded', { proxyUid: '2000' }, [0, 0], 'uid 2000, gid 2000'],
   ])('exits without starting Envoy if it runs as %s', async (_, flags, [uid, gid], excludedIds) => {
     const { pod } = await redirectedHost(flags);
     const { folder, program } = startAgent(pod, [uid, gid]);

@@ -77,7 +77,7 @@ async function expectEditsDuring(appear: () => void, refusedFile?: string, maxMs
     );
 }
 
-describe('configuration folder with hostile files', () => {
+describe('a configuration folder with hostile files', () => {
   beforeAll(() => serve({}));
   afterAll(end, 30_000);
 
@@ -108,7 +108,7 @@ describe('configuration folder with hostile files', () => {
   });
 });
 
-describe('configuration folder with a limit of entries', () => {
+describe('a configuration folder with a limit of entries', () => {
   beforeAll(() => serve({ PILOT_CONFIG_MAX_ENTRIES: String(maxEntries) }));
   afterAll(end, 30_000);
 

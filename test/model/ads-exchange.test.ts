@@ -73,7 +73,7 @@ describe('the exchange chart', () => {
     expect(reportTypes.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.resumed', 'changes.held']]);
   });
 
-  test('receives no event after it releases held changes, or changes.held if they must still wait', () => {
+  test('receives no event when it sends held changes on a release, and changes.held if they must still wait', () => {
     const heldEvents = [request(clusterType), responseSent(clusterType, '1'), push(clusterType)];
     expect(reportsOf(...heldEvents, { type: 'changes.release' }).at(-1)).toEqual([]);
     // The order that would send the changes is pending.

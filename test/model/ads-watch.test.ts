@@ -553,7 +553,7 @@ describe('a push', () => {
     ]);
   });
 
-  test('is kept while waiting when a name is added', () => {
+  test('remains pending if a name is added while it waits', () => {
     const stream = new Stream();
     stream.request(deltaRequest(endpointType, { subscribe: ['a'] }));
     stream.push(endpointType);

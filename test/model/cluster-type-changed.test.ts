@@ -53,7 +53,7 @@ describe.each([
     expect(assignments(client)).toEqual([client.source.contentsOf(endpointType).get('a')]);
   });
 
-  test('a cluster version with endpoints is replaced if it is outdated when the client requests these', () => {
+  test('a cluster version is replaced if it is outdated when the client requests its endpoints', () => {
     const client = acknowledgedClient(delta);
     const { source, world } = client;
     const resolved = { usableAfter: 'warming', assignment: 'b', secrets: new Set<string>() } as const;

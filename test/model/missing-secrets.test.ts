@@ -37,7 +37,7 @@ describe.each([
     expect(client.read()).toEqual(['Secret one']);
   });
 
-  test('secrets that were sent and then deleted are removed from the client', () => {
+  test('secrets that were sent and then deleted are removed from a delta client, and cause no other response', () => {
     const client = createClient();
     client.request(secretType, ['one']);
     client.ack(client.world.read()!, ['one']);

@@ -116,7 +116,7 @@ describe('a proxied stream', () => {
     expect(world.streamOf(child).endStatuses[0]?.code).toBe('CANCELLED');
   });
 
-  test('is one of up to 64 for proxyless gRPC, after which the oldest is closed', () => {
+  test('is one of at most 64 for proxyless gRPC, and the oldest is closed when another one is opened', () => {
     const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: true, probe: null, proxyless: true });
     world.start();
     const streams = Array.from({ length: 64 }, () => world.openStream(''));
@@ -179,7 +179,7 @@ describe("Envoy's current certificate", () => {
     expect(world.streamOf(secondStream).certificates).toEqual(['4B']);
   });
 
-  test('is reported over the next connection if it was acknowledged without one', () => {
+  test('is reported over the next connection if it was acknowledged while there was no connection', () => {
     const world = startWorld();
     const stream = world.openStream();
     world.upstream(stream, { type: 'upstream.unreachable', reason: 'nobody is there', chance: 0 });

@@ -11,7 +11,7 @@ const endpointsEach = 10;
 /** Limit for generating all resources on one core. Ten times the usual duration, for slow machines. */
 const limitMs = 1_000;
 
-describe(`generator for one sidecar in a mesh of ${serviceCount} services with ${endpointsEach} endpoints each`, () => {
+describe(`a generator for one sidecar in a mesh of ${serviceCount} services with ${endpointsEach} endpoints each`, () => {
   const warmUp = bigMesh();
   const mesh = bigMesh();
 

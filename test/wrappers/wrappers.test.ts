@@ -44,7 +44,7 @@ function run(root: string, program: string, path: string): { out: string; error:
   return { out: stdout.trim(), error: stderr.trim(), code: status };
 }
 
-describe.each(programs)('wrapper that runs as %s', (program) => {
+describe.each(programs)('a wrapper that runs as %s', (program) => {
   test('the wrapper prefers the Node below the package to the one next to it and the one in PATH', () => {
     const modules = join(emptyFolder(), 'node_modules');
     const root = packageIn(join(modules, 'chartpilot'));

@@ -84,7 +84,7 @@ describe('a minimal trace', () => {
   });
 });
 
-describe('export of a range as a sequence', () => {
+describe('the export of a range as a sequence', () => {
   test('the mermaid diagram has the messages of the range, without internal ones of XState', () => {
     const text = rangeMermaid(recordingOf(traceBodies), { first: 3, last: 11 });
     expect(text).toContain('sequenceDiagram');
@@ -121,7 +121,7 @@ describe('export of a range as a sequence', () => {
   });
 });
 
-describe('test generated from a range', () => {
+describe('a test generated from a range', () => {
   test('the generated test replays from the beginning to the last record of the range', () => {
     const { source } = rangeTest(recordingOf(traceBodies), { first: 3, last: 6 });
     expect(source).toContain("test('my program does what was recorded, up to record 7 (b → a: pong.sent)'");

@@ -14,7 +14,7 @@ describe.each(meshFlavors)('a service of the %s mesh', (flavor) => {
     for (const [, text] of files) expect(text.match(/^kind: /gm)).toHaveLength(1);
   });
 
-  test('a change sets the mark and leaves everything else unchanged', () => {
+  test('a change sets a value that occurs nowhere else in the files', () => {
     const mark = markOf(7);
     for (const change of ['endpoint', 'route', 'rule'] as const) {
       const [name, text] = changedFile(change, mark, { ...size, flavor });
@@ -25,7 +25,7 @@ describe.each(meshFlavors)('a service of the %s mesh', (flavor) => {
   });
 });
 
-test('marks are distinct addresses, and none is a prefix of another', () => {
+test('values of changes are distinct addresses, and none is a prefix of another', () => {
   const marks = Array.from({ length: 2_000 }, (_, i) => markOf(i));
   expect(new Set(marks).size).toBe(marks.length);
   for (const mark of marks) expect(mark).toMatch(/^172\.\d\d\.1\d\d\.\d{2,3}$/);
@@ -61,7 +61,7 @@ describe.each(Object.entries(varieties))('the mesh of row %s', (_, variety) => {
   });
 });
 
-test('services are spread over namespaces, and a mesh with a single namespace has the same files as one without a variety', () => {
+test('services are spread over namespaces, and without a variety all services are in the namespace default', () => {
   expect([0, 1, 2].map((service) => hostOf(service, { ...noVariety, namespaces: 2 }))).toEqual([
     'svc-00000.ns-0.svc.cluster.local',
     'svc-00001.ns-1.svc.cluster.local',

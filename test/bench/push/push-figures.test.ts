@@ -40,7 +40,7 @@ describe('figures of pushes', () => {
     });
   });
 
-  test('figures have no goals for another mesh size and no ratio without a reference', () => {
+  test('figures of a mesh with another size have no goals, and figures without a reference have no ratio', () => {
     const [first] = pushFigures('small', 'delta', { ours: [sample(1)], reference: [] }, false);
     expect(first).toEqual({ name: 'small: initial CPU', unit: 's', ours: 3, samples: 1 });
   });

@@ -101,7 +101,7 @@ describe('AuthorizationPolicies of a gateway', () => {
     expect(await status('/')).toBe(200);
   });
 
-  test('allow no request if an ALLOW policy is empty, and only count with a dry-run policy', async () => {
+  test('allow no request if an ALLOW policy is empty, and only count matching requests if the policy is a dry run', async () => {
     await guarded(policy('nobody', {}));
     expect(await status('/')).toBe(403);
     const tried = {

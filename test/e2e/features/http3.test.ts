@@ -197,7 +197,7 @@ test('a gateway serves HTTP/3 to clients that require it and to clients that rea
   await http3Client.stop();
 });
 
-test('a host whose server requires client certificates is not served over QUIC, even by a server with a wider name', async () => {
+test('a host whose server requires client certificates is not served over QUIC, even by a server with a wider host name', async () => {
   const [port, web] = [await mesh.port(), await mesh.http('web')];
   await mesh.apply(
     joinDocuments(

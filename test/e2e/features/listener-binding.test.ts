@@ -78,7 +78,7 @@ async function isListening(port: number): Promise<boolean> {
   }
 }
 
-describe.each(proxyNames)('listener port of the proxy %s', (proxy) => {
+describe.each(proxyNames)('the listener port of the proxy %s', (proxy) => {
   test.each(['TCP', 'TLS'])(
     'is bound or closed when a Sidecar changes the capture mode from or to NONE with the protocol %s',
     async (protocol) => {

@@ -43,7 +43,7 @@ const destinationHeader = object('networking.istio.io/v1alpha3', 'EnvoyFilter', 
 const policy = (mode: string): string =>
   object('networking.istio.io/v1', 'Sidecar', 'shop', 'policy', { outboundTrafficPolicy: { mode } });
 
-describe('sidecar with ALLOW_ANY_DYNAMIC_DNS', () => {
+describe('a sidecar with ALLOW_ANY_DYNAMIC_DNS', () => {
   let http: HttpBackend;
   let tcp: TcpBackend;
   let knownBackend: HttpBackend;

@@ -145,7 +145,7 @@ describe('a changed Envoy binary', () => {
     expect(world.binaryChecks.length).toBe(checks + 1);
   });
 
-  test('is not watched if only a command can start it, and is then checked on the command', async () => {
+  test('is not watched if only a command can start it, but is checked when the command is received', async () => {
     const world = await createServingWorld({ binary: { ...binary, watched: false } });
     expect(world.binaryChecks).toEqual([]);
     world.binary = otherBinary;

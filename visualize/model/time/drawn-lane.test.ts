@@ -49,7 +49,7 @@ test('a lane has a limited number of bars without gaps, each in the color of its
   expect(bars.reduce((sum, { mergedCount }) => sum + mergedCount, 0)).toBe(50_000);
 });
 
-test('marks that are too close together become one of the worst kind, with as many titles as fit', () => {
+test('marks that are too close together are merged into one mark of the worst kind, with as many titles as fit', () => {
   const mark = (t: number, kind: Mark['kind']): Mark => ({ t, index: t, kind, title: `${kind} ${t}` });
   const marks = [
     mark(10, 'restart'),
@@ -82,7 +82,7 @@ test('counts begin with the value before the view, and show the maximum of each 
   ]);
 });
 
-test('only epochs with content in the view are shown of a hundred, while a few epochs are all shown', () => {
+test('only epochs with content in the view are shown if there are a hundred, while a few epochs are all shown', () => {
   const epochs = Array.from({ length: 100 }, (_, i) =>
     lane({ name: `epoch-${i}`, spans: [{ from: i * 100, to: i * 100 + 150, phase: 'live', index: i }] }),
   );

@@ -23,7 +23,7 @@ test('an hour without records is shortened by a faster clock', () => {
   expect(play(4, ms / 2)).toMatchObject({ index: 4, elapsed: 1_800_000 });
 });
 
-test('the remaining playback time of a gap is applied to the next one', () => {
+test('playback time that remains after a gap is used for the next gap', () => {
   expect(play(2, 1_005)).toEqual({ index: 3, shownMs: 5, elapsed: 5 });
 });
 
