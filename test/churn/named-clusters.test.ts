@@ -32,7 +32,7 @@ const routes = create(RouteConfigurationSchema, {
 test.each([
   ['state of the world', false],
   ['delta', true],
-])('cluster names are extracted from a route response: %s', (_, isDelta) => {
+])('cluster names are extracted from a route response (%s)', (_, isDelta) => {
   const resource = anyPack(RouteConfigurationSchema, routes);
   const message = Buffer.from(
     isDelta

@@ -77,7 +77,7 @@ describe('freePorts', () => {
     await Promise.all([secondPicker.stop(), third.stop()]);
   });
 
-  test('skips a port that another process listens on', async () => {
+  test('does not count a port as free while a server listens on it', async () => {
     const [port] = await freePorts(1);
     const server = createServer().listen(port, '127.0.0.1');
     onTestFinished(() => void server.close());

@@ -307,7 +307,7 @@ describe('the query strategy', () => {
     expect(strategyText(5_000, 100_000, 'HTTP/2')).toBe('coarse 1');
   });
 
-  it('is chosen again when nodes are added, and with fewer connections after status 429', () => {
+  it('is chosen again when there are too many nodes for the connections, and uses fewer connections after status 429', () => {
     const nodeStrategy = { strategy: 'nodes', transport: 'HTTP/1.1', connections: 52 } as const;
     expect(isOutgrown(nodeStrategy, { nodes: 148, services: 9 }, 150)).toBe(false);
     expect(isOutgrown(nodeStrategy, { nodes: 149, services: 9 }, 150)).toBe(true);

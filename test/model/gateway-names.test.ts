@@ -94,7 +94,7 @@ it('a DNS query without a response times out after 15 s and is retried', async (
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1']);
 });
 
-it('a name without a gateway is no longer resolved, and a new name is resolved immediately', async () => {
+it('a removed name is no longer resolved, and an added name is resolved immediately', async () => {
   const world = await createWorld({
     gatewayNames: ['gw', 'gw'],
     dns: { gw: resolvedTo(0, '1.1.1.1'), other: resolvedTo(0, '3.3.3.3') },

@@ -238,7 +238,7 @@ describe.each([
     expect(client.read()).toEqual(['Cluster a', 'ClusterLoadAssignment a']);
   });
 
-  test('endpoints that a new cluster shares with another are sent without a request, followed by its routes', () => {
+  test('endpoints that a new cluster shares with another one are sent without a request, followed by routes to the new cluster', () => {
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { usableAfter: 'assignment', assignment: 'a', secrets: new Set() });
     client.source.set(clusterType, 'b');

@@ -104,7 +104,7 @@ it.each(['settling', 'collecting', 'releasing'])('memory release stops in state 
   expect([world.state, world.collected]).toEqual(['idle', undefined]);
 });
 
-it('memory release remembers proxies that disconnected before a few returned', () => {
+it('memory release also occurs if a few proxies connect after many have disconnected', () => {
   const world = new World();
   world.serve(5_000);
   world.serve(1);

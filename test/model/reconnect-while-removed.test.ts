@@ -55,7 +55,7 @@ describe.each([
   const endpointsOf = (world: AdsWorld): string[] =>
     world.readAll().flatMap(({ typeUrl, resources }) => (typeUrl === endpointType ? [...resources.values()] : []));
 
-  test("endpoints remain as on the client's last stream", () => {
+  test("endpoints of a removed cluster remain as on the client's last stream", () => {
     const world = reconnected(new DepartedClusters(45_000));
     const knownText = 'a=2';
     requestEndpoints(world, '2');

@@ -121,7 +121,7 @@ describe('a replica with a shared authority', () => {
     expect(replica.checkCount).toBe(1);
   });
 
-  it('retries with increasing delays while the API server rejects the Secret, and reads again if the Secret does not appear', async () => {
+  it('retries with increasing delays while the API server rejects the Secret, and tries again if the created Secret does not appear', async () => {
     replica = new Replica();
     replica.reportAbsent();
     for (const waits of [1_000, 2_000, 4_000]) {

@@ -42,7 +42,7 @@ test.each([1, 2, 7, 1_000])('HTTP/2 frames are parsed from pieces of %i bytes', 
   expect(payloads).toEqual(['', '12345678', '', '', '']);
 });
 
-test('settings for a sender are parsed', () => {
+test('the settings that limit a sender are parsed', () => {
   const payload = Buffer.from([0, 3, 0, 0, 0, 100, 0, 4, 0, 1, 0, 0, 0, 5, 0, 0, 0x40, 0]);
   expect(settingsOf(payload)).toEqual({ initialWindow: 65_536, maxFrame: 16_384 });
 });

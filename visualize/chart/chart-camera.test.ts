@@ -41,7 +41,7 @@ test('a part of a chart that is larger than the viewport is shown from its begin
   expect(scrollToShow({ from: 500, length: 900 }, 1, 0, 400)).toBe(476);
 });
 
-test('an empty list of boxes has no bounding box', () => {
+test('the bounding box encloses all boxes, and an empty list has none', () => {
   expect(boundingBoxOf([])).toBeUndefined();
   expect(
     boundingBoxOf([

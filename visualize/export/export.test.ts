@@ -115,7 +115,7 @@ describe('the export of a range as a sequence', () => {
     expect(picture.height).toBeGreaterThan(9 * 26);
   });
 
-  test('the picture shows which diagram a deviation concerns', () => {
+  test('the picture shows the messages that are expected at a deviation', () => {
     const repeatedBodies = [traceBodies[0]!, traceBodies[1]!, traceBodies[3]!, traceBodies[3]!];
     expect(drawnOf(repeatedBodies, { first: 0, last: 3 }).picture.text).toContain('expected b → a: pong.sent');
   });

@@ -65,7 +65,7 @@ test.each([
   expect(matchingSeqs(query)).toEqual(seqs);
 });
 
-test('an incomplete query finds nothing', () => {
+test('an empty query has no terms, and a field without a value is searched as text', () => {
   expect(parseQuery('  ').terms).toEqual([]);
   expect(parseQuery('actor:').terms).toEqual([{ field: undefined, text: 'actor:', isNegated: false }]);
 });

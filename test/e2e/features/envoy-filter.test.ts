@@ -78,7 +78,7 @@ test('a patch applies only to the port, metadata, labels and namespace in its ma
   expect(await responseWithPatch({}, {}, {}, 'other')).toBe(false);
 });
 
-test('a cluster accepts no requests if a MERGE patch sets its request limit to zero', async () => {
+test('a cluster accepts no requests if a patch sets its request limit to zero', async () => {
   const { entry, to } = await echo();
   const limit = envoyFilter('limit', [
     {

@@ -66,7 +66,7 @@ test('an access log server that reports no result is restarted', () => {
   expect(reported).toMatchObject([{ reason: 'access log socket not open after 5000 ms' }]);
 });
 
-test('the access log service is congested from a pause in reading until the last stream ends', () => {
+test('the access log service is congested until it reads again or the last stream ends', () => {
   const { tell, isIn } = startAccessLogs();
   tell(listeningEvent);
   expect(isIn({ available: { listening: 'idle' } })).toBe(true);

@@ -103,7 +103,7 @@ describe('the retry budget (§2.2)', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
-  test('does not apply, if exhausted, to a crash of the serving Envoy, which has a new budget', async () => {
+  test('is reset if a rejected bootstrap has exhausted it and the serving Envoy then crashes', async () => {
     const world = await AgentWorld.startServing({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
     world.rejectBootstrap = 'tls.crt: no start line';
     await world.certificate('broken');

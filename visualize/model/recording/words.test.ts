@@ -26,7 +26,7 @@ test.each([
   expect(durationText(ms)).toBe(text);
 });
 
-test('clock times always have the same precision', () => {
+test('clock times have a precision of 1 ms', () => {
   expect(clockText(12_345.9)).toBe('0:12.345');
   expect(clockText(3_723_004)).toBe('1:02:03.004');
 });
