@@ -95,7 +95,7 @@ describe('resource versions in a first delta request', () => {
     expect(world.call.status?.code).toBe(8);
   });
 
-  test('get an empty response for a rejected type, whether they are valid or not', () => {
+  test('get no response for a rejected type, whether they are valid or not', () => {
     const world = createWorld({ isDelta: true });
     world.source.set(secretType, 'kubernetes://cert');
     const [[name, { version }]] = [...world.source.types.get(secretType)!] as [[string, EncodedResource]];

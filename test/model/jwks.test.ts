@@ -61,7 +61,7 @@ describe('the JWT keys at start', () => {
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 0 }]);
   });
 
-  it('no longer delay the start after an internal error in reading objects, which is reported', async () => {
+  it('fail the start with a reason if an internal error prevents reading objects', async () => {
     const world = new DiscoveryWorld({}, { keySources: new Error('a bug') });
     await world.settle();
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['keys of issuers: a bug'] });

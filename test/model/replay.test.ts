@@ -59,7 +59,7 @@ test('a truncated trace is replayed to its end', () => {
   }
 });
 
-test('a trace is replayed with a modified machine, such as one that ignores changes', () => {
+test('replay with a modified machine, such as one that ignores changes, reports the first difference', () => {
   const certificate = { gap: { ms: 5_000 }, scheduledEvent: { kind: 'certificate' } } as const;
   const { header, records } = recordSchedule({
     ...{ settings: 'short times', startConditions: 'in order', durationSeed: 0, ending: 'in trouble' },

@@ -111,7 +111,7 @@ it.each(overloadedLoads)('stream admission removes slots, but not the last one, 
   expect([world.slots, world.appliedSlots.at(-1)]).toEqual([minSlots, minSlots]);
 });
 
-it('stream admission limits the number of slots', () => {
+it('stream admission keeps its slots while the server is at capacity', () => {
   const world = new World();
   world.reportQueued();
   world.measure({ turnMs: 10 }, 10);

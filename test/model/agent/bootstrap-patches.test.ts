@@ -30,7 +30,7 @@ test.each(['patched', 'unpatched'] as const)(
   },
 );
 
-test('an unreachable control plane is queried again after at least 1.5 s, and Envoy waits for its response', async () => {
+test('an unreachable control plane is queried about every 1.5 s, and Envoy waits for its response', async () => {
   const world = new AgentWorld(patchedSettings);
   world.patchesResult = unreachableResult;
   await world.passTime(60_000);

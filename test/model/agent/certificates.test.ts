@@ -237,7 +237,7 @@ test('changes within 10 s of the first one are read together (§3.2)', async () 
   expect(world.supervisorTags()).toEqual(['settled']);
 });
 
-test('files that change during the first read start Envoy, and are read again', async () => {
+test('Envoy is started although files change during the first read, and they are read again', async () => {
   const world = new AgentWorld();
   changeDuringNextReading(world, 'digest-1');
   await world.settle();

@@ -362,7 +362,7 @@ describe('the agent', () => {
     expect(epochsStarted(world)).toEqual([0, 0]);
   });
 
-  test('limits the drain to its own short drain time if hot restart is off', async () => {
+  test('kills an Envoy that has not drained within the termination drain time if hot restart is off', async () => {
     const world = await AgentWorld.startServing({ hotRestart: false, terminationDrainMs: 1_000 });
     await world.certificate('digest-1');
     await world.passTime(1_000);

@@ -327,7 +327,7 @@ describe('the replacement', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
   });
 
-  test('is retried if it gets no process, without a conclusion about base IDs', async () => {
+  test('is retried under the same base ID if it gets no process', async () => {
     const world = await AgentWorld.startServing();
     world.repairError = 'another version';
     await world.certificate('digest-1');
