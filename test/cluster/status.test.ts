@@ -292,7 +292,7 @@ describe('Gateway API objects', () => {
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 
-  it('are not read again for their status: a status write completes before it is processed', async () => {
+  it('are not read again because of a write of their status', async () => {
     await writeMesh('quiet');
     await cluster.apply(routes, route('quiet', 'cart', 'quiet'));
     const { moved, duty } = await leading(gatewayDerivation);

@@ -281,7 +281,7 @@ async function stops({ container }: ContainedAgent, pid: number): Promise<boolea
   return state === 'T';
 }
 
-test('a newer agent manages the running Envoys without the successor of a killed agent if it takes over first', async () => {
+test('a newer agent that takes over before the successor of a killed agent manages the running Envoys alone', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const { lines } = agent.container.program;

@@ -82,7 +82,7 @@ test('the causes of eleven failed attempts show the last, the first, and an expa
   await openedPage.close();
 });
 
-test('the page shows the chart of the actor that stopped last at the end of a trace', async () => {
+test('at the end of a trace, the page shows the chart of the actor that stopped last', async () => {
   const chart = statechartOf(epochMachine);
   const openedPage = await openPage(browser, [
     writtenTrace(

@@ -53,7 +53,7 @@ describe('service-registry', () => {
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
   });
 
-  it('starts with pending changes in the same step in which it requests a push', async () => {
+  it('computes pending changes in the same step in which it requests a push', async () => {
     const world = await DiscoveryWorld.startServing();
     world.services = changedReading;
     for (let time = 0; time < 3; time++) world.fromRegistry('External/c1', 'changed');
@@ -101,7 +101,7 @@ describe('service-registry', () => {
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
   });
 
-  it('is not delayed at start by an unreachable registry, however often that is retried', async () => {
+  it('delays the start by at most 30 s for an unreachable registry, which it retries with increasing delays', async () => {
     const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], unreachableRegistries: [consul] });
     await world.passTime(29_999);
     expect([world.state(), waitedFor(world).at(-1)]).toEqual([syncingState, [consul]]);
