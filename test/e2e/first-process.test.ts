@@ -51,7 +51,7 @@ describe('SIGTERM', () => {
   });
 });
 
-test('the launcher reports a missing /proc and exits, regardless of signals', async () => {
+test('the launcher reports a missing /proc and exits with 255', async () => {
   const agent = await startAgent([], { prepare: ['mount -t tmpfs none /proc'] });
   expect(await endOf(agent)).toEqual({ code: 255, signal: null });
   const { lines } = agent.container.program;
