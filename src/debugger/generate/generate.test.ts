@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type AnyStateMachine, assign, createMachine, emit, fromPromise, sendTo, setup } from 'xstate';
 import { formatVitest } from './format-vitest.ts';
 import { type GenerateOptions, generate } from './generate.ts';
-import { firstDifferenceOf } from './machine-test.ts';
+import { departureOf } from './machine-test.ts';
 import type { Samples } from './samples.ts';
 import { type Step, type Suite, stepLabel } from './suite.ts';
 
@@ -18,7 +18,7 @@ const stepsOf = ({ tests }: Suite): string[] =>
 
 /** The deviations of a machine from the tests of a suite. */
 const deviations = (suite: Suite, machine: AnyStateMachine): string[] =>
-  suite.tests.flatMap((generatedTest) => firstDifferenceOf(machine, suite, generatedTest) ?? []);
+  suite.tests.flatMap((generatedTest) => departureOf(machine, suite, generatedTest) ?? []);
 
 /** A lamp that is switched on and off, and turns off by itself. */
 const lamp = (change: { delayMs?: number; offTarget?: string; eventName?: string } = {}) =>

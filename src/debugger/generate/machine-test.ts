@@ -45,7 +45,7 @@ export function startMachine(machine: AnyStateMachine, options: { readonly input
 }
 
 /** @returns the deviation as text; `undefined` if the test passes */
-export function firstDifferenceOf(
+export function departureOf(
   machine: AnyStateMachine,
   suite: Pick<Suite, 'starts'>,
   test: GeneratedTest,
