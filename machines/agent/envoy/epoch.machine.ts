@@ -106,7 +106,7 @@ export const epochMachine = epochSetup.createMachine({
     ...{ startedAtMs: 0, parentShutdownMs: 0, unseenMs: 0 },
   }),
   on: {
-    // These orders may arrive after the epoch has exited.
+    // These orders may arrive in a state in which they do not apply yet or no longer.
     'epoch.supersede': {},
     'epoch.retire': {},
     'epoch.dismiss': {},

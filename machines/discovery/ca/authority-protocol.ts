@@ -21,7 +21,7 @@ export type AuthorityChanged = {
   stage: RotationStage;
   signer: AuthorityId;
   roots: AuthorityId[];
-  /** Authority whose certificates must be replaced, from stage `signing`; otherwise `null`. */
+  /** The tainted authority. From stage `signing`, its certificates are replaced. */
   tainted: AuthorityId | null;
 };
 /** authority → discovery. The authority is unavailable, which ends the program at its start, or an operation failed and the signer continues. */

@@ -44,7 +44,7 @@ export const authorityMachine = authoritySetup.createMachine({
       on: {
         'authority.load': { description: 'The authority is loaded already, or being loaded.' },
         'files.changed': {
-          description: 'During a rotation the directory is ignored; it is read when the rotation ends.',
+          description: 'During a rotation the directory is ignored; it is read at the next check of the age after it, or after another change.',
         },
         'rotation.start': { description: 'A rotation is in progress: wait for its end, or revert it.' },
         'rotation.revert': {
@@ -124,7 +124,7 @@ export const authorityMachine = authoritySetup.createMachine({
             'recording backoff': recordingBackoff(),
             idle: {
               tags: 'steady',
-              description: 'The root is not due for rotation.',
+              description: 'The stage applies. The age of the root has not been checked yet.',
               meta: { waitsFor: 'the age of the root, a changed directory, or an order: normal operation' },
               entry: appliedState('steady'),
               always: { guard: 'isSignerTainted', target: '#authority.active.preparing' },
@@ -186,7 +186,7 @@ export const authorityMachine = authoritySetup.createMachine({
             },
             waiting: {
               tags: 'steady',
-              description: 'The last check found nothing to do, as in `idle`.',
+              description: 'The last check found nothing to do, or failed. As in `idle`.',
               meta: { waitsFor: 'the age of the root, a changed directory, or an order: normal operation' },
               always: { guard: 'isSignerTainted', target: 'awaiting next root' },
               after: { checkInterval: 'checking age' },
@@ -300,7 +300,7 @@ export const authorityMachine = authoritySetup.createMachine({
                 'rotation.revert': {
                   guard: 'isOtherUntainted',
                   description:
-                    'The previous authority signs again, while both are trusted. The certificates of the new one must expire.',
+                    'The previous authority signs again, while both are trusted. The certificates of the new one must be renewed or expire.',
                   target: '#authority.active.signing',
                   reenter: true,
                   actions: 'switchSigner',
@@ -415,7 +415,7 @@ function appliedState(stage: RotationStage) {
       params: ({ context }: { context: AuthorityContext }) => ({ signer: context.signer }),
     },
     // Sent in each stage: after a restart during a rotation, workloads connect only after this report, and the rotation waits for them.
-    'reportLoaded' as const,
+    { type: 'reportLoaded' as const, params: { stage } },
   ] as const;
 }
 

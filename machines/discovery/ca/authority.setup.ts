@@ -152,7 +152,11 @@ export const authoritySetup = setup({
       ({ context }): LeafCertificatesAwait => ({ type: 'leaf-certificates.await', authority: context.other ?? '' }),
     ),
     reportLoaded: sendParent(
-      ({ context }): AuthorityLoaded => ({ type: 'authority.loaded', signer: context.signer, roots: rootsOf(context) }),
+      ({ context }, { stage }: { stage: RotationStage }): AuthorityLoaded => ({
+        type: 'authority.loaded',
+        signer: context.signer,
+        roots: rootsIn(stage, context),
+      }),
     ),
     reportStage: sendParent(
       ({ context }, params: { stage: RotationStage }): AuthorityChanged => ({

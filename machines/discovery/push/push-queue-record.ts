@@ -23,6 +23,7 @@ export interface Group {
   from: number;
 }
 
+/** A stream with an open order to push. */
 export interface Served {
   connection: number;
   /** Number of the first change since the serving started; null without one. */

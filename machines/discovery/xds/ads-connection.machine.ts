@@ -396,7 +396,7 @@ export const adsConnectionMachine = setup({
     draining: {
       tags: 'leaving',
       description:
-        'The server stops or disconnects this client: completes pending responses, then ends the stream with OK and no reason. Invalid requests end it at once. Clients that are not served yet get UNAVAILABLE [SERVER_SHUTTING_DOWN] instead.',
+        'The server stops or disconnects this client: waits for pending responses and their acknowledgements, then ends the stream with OK and no reason. Invalid requests end it at once. Clients that are not served yet get UNAVAILABLE [SERVER_SHUTTING_DOWN] instead.',
       entry: 'drainStream',
       after: { drainTime: 'closing' },
       on: {
@@ -411,7 +411,7 @@ export const adsConnectionMachine = setup({
     },
     closing: {
       tags: 'leaving',
-      description: 'The status is sent after written responses. The stream closes once the client has received both.',
+      description: 'Responses that are not written yet are dropped. The status is sent after written ones; the stream closes when both were passed to the connection.',
       entry: 'endStream',
       after: { closeLimit: { target: 'closed', description: 'Limits the delay by a client that does not read.' } },
       on: {

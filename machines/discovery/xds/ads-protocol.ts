@@ -34,7 +34,7 @@ export type DeltaRequest = {
 
 export type AdsRequest = SotwRequest | DeltaRequest;
 
-/** A response to generate from the current resources when it is sent. */
+/** A response to generate from the resources at the time of the order; Secrets and one-time responses from those at the time of sending. */
 export type ResponseOrder = {
   typeUrl: string;
   names: readonly string[] | '*';
@@ -195,7 +195,7 @@ export type StreamEnd = { type: 'stream.end'; code: EndCode; reason: string; cut
 
 /** Push these types to the client: a new push context affects them. */
 export type ConnectionPush = { type: 'connection.push'; version: string; types: string[] };
-/** End the stream: at once if no response is pending, otherwise after that or after the limit. */
+/** End the stream: at once if no response is pending or unacknowledged, otherwise after that or after the limit. */
 export type ConnectionDrain = { type: 'connection.drain'; withinMs: number };
 
 export type AdsStreamReport =

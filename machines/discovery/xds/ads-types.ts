@@ -21,7 +21,7 @@ export function isOneTimeType(typeUrl: string): boolean {
   return typeUrl === debugType || typeUrl.startsWith(`${debugType}/`);
 }
 
-/** Make before break: referenced types first, then all other types in any order. */
+/** Make before break: clusters and endpoints before the listeners and routes that name them, then all other types in any order. */
 const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType];
 
 /**

@@ -251,7 +251,7 @@ function changeDeltaSubscription(watch: Watch, request: DeltaRequest): Classific
 
 // ---- responses and pushes
 
-/** Pending pushes are merged: the response has the state of the time when it is sent. */
+/** Pending pushes are merged into one response. */
 export function withChange(watch: Watch): Watch {
   if (!isSubscribed(watch) || watch.due.changed) return watch;
   return { ...watch, due: { ...watch.due, changed: true } };

@@ -9,7 +9,7 @@ import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-server.ts';
 import { ProxyTurns } from './turns/proxy-turns.ts';
 
-export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left' | 'waitingProxies'> {
+export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'onJoined' | 'onLeft'> {
   readonly address: ListenAddress;
   /** `credentials` is called when the port is opened. */
   readonly securePort?: { readonly address: ListenAddress; readonly credentials: () => ServerCredentials };

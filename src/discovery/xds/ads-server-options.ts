@@ -25,7 +25,7 @@ export interface AdsServerOptions {
   readonly secretsOnPlaintext?: boolean;
   /** Handler of types below `istio.io/debug`. */
   readonly oneShot?: OneShot;
-  /** See AdsConnectionInput. Default true. */
+  /** See ExchangeRules. Default true. */
   readonly resendsEndpoints?: boolean;
   /** See Rules of ads-watch.ts. Default true. */
   readonly acceptsLateNames?: boolean;

@@ -5,7 +5,7 @@ import { readCounter } from './cheap-metrics.ts';
 export interface CertificateMetricsOptions {
   /** `undefined` while nothing can be signed. */
   readonly expiry: () => { readonly root: Date; readonly chain: Date } | undefined;
-  readonly issuance: Omit<IssuanceCounts, 'responded'>;
+  readonly issuance: IssuanceCounts;
 }
 
 export function addCertificateMetrics(registry: Registry, { expiry, issuance }: CertificateMetricsOptions): void {

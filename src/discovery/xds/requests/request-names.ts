@@ -64,8 +64,8 @@ export class RequestNameLists {
   intern(names: readonly string[]): readonly string[] {
     if (names.length === 0) return noNames;
     const sortedNames = [...new Set(names)].sort();
-    // If names contain line breaks, which valid ones never do, the count distinguishes most lists.
-    const key = digest(Buffer.from(`${sortedNames.length}\n${sortedNames.join('\n')}`));
+    // Names may contain any character, and equal keys would give one client the list of another.
+    const key = digest(Buffer.from(JSON.stringify(sortedNames)));
     const cachedNames = this.#sharedLists.get(key);
     if (cachedNames !== undefined) return cachedNames;
     this.#sharedLists.set(key, sortedNames);
