@@ -135,7 +135,7 @@ describe('the start of pilot-discovery', () => {
   });
 
   it.each([['mesh', 'configSources: [{address: "fs://"}]', /^configuration sources: .*fs:\/\/ must have a directory/]])(
-    'fails if the %s contains an invalid %s',
+    'fails if the file %s contains the invalid setting %s',
     async (file, text, expected) => {
       const { trouble, exitCode } = await startErrorOf({}, ({ root }) => writeFileSync(join(root, file), text));
       expect(trouble).toMatch(expected);

@@ -77,7 +77,7 @@ describe('a certificate chain', () => {
     ['of a leaf with two identities', [issueLeaf(otherIssuer, createPublicKey(newKey()), client, life(60_000))]],
     ['of a root without a leaf', [otherIssuer.certificate.der]],
     ['of a root of the mesh, which TLS verifies', [leaf(ownIssuer, 'shop.test')]],
-  ])('is rejected: chain %s', (_, chain) => {
+  ])('is rejected if it is a chain %s', (_, chain) => {
     expect(isAccepted(...chain)).toBe(false);
   });
 });

@@ -135,8 +135,8 @@ const rows: Readonly<Record<string, Rows>> = {
     ['type default: no suffix', parts, 'the variant default'],
     ['a value with "/" is taken whole', parts, 'a value with a complete reference', 'an annotation with a complete'],
     ['NativeSidecars', inject, 'NativeSidecars are used if a setting enables them or'],
-    ['NativeSidecars auto', openshift, 'NativeSidecars are detected for %s (§2.1)'],
-    ['ProxyUID of OpenShift', openshift, 'ProxyUID is derived for a namespace with %s (§2.1)'],
+    ['NativeSidecars auto', openshift, 'NativeSidecars is $3 for $0 (§2.1)'],
+    ['ProxyUID of OpenShift', openshift, 'the ProxyUID of a namespace with $0 is $2 (§2.1)'],
     ['ProxyUID of the proxy', parts, 'ProxyUID of the namespace is the proxy'],
   ],
   '2.2': [

@@ -94,14 +94,14 @@ describe('Envoy node', () => {
 
   test.each([
     [
-      'explicit',
+      'the configured serviceCluster',
       { config: { ...defaultProxyConfig, serviceCluster: 'gateway' }, podLabels: { app: 'web' } },
       'gateway',
     ],
-    ['label app', { podLabels: { app: 'web' }, env: { POD_NAMESPACE: 'shop' } }, 'web.shop'],
-    ['workload name', { env: { POD_NAMESPACE: 'shop', ISTIO_META_WORKLOAD_NAME: 'web' } }, 'web.shop'],
-    ['namespace only', { env: { POD_NAMESPACE: 'shop' } }, 'istio-proxy.shop'],
-    ['nothing known', {}, 'istio-proxy'],
+    ['the label app', { podLabels: { app: 'web' }, env: { POD_NAMESPACE: 'shop' } }, 'web.shop'],
+    ['the workload name', { env: { POD_NAMESPACE: 'shop', ISTIO_META_WORKLOAD_NAME: 'web' } }, 'web.shop'],
+    ['the namespace and a default name', { env: { POD_NAMESPACE: 'shop' } }, 'istio-proxy.shop'],
+    ['a default name if no other is known', {}, 'istio-proxy'],
   ] as [string, Partial<NodeFacts>, string][])('determines the service cluster by %s', (_, changes, expected) => {
     expect(buildNode(facts(changes)).node.cluster).toBe(expected);
   });

@@ -293,13 +293,13 @@ test('reports a failure if the arguments are too long for the operating system',
   expect(await envoy.event('process.failed')).toMatchObject({ reason: expect.stringContaining('E2BIG') });
 });
 
-test('lists Envoy in the process table until it exits', async () => {
+test('lists no Envoy in the process table if its binary does not exist', async () => {
   const envoy = await run({ binary: '/nowhere/envoy' });
   expect(await envoy.event('process.failed')).toMatchObject({ reason: expect.stringContaining('/nowhere/envoy') });
   expect(envoy.table.list()).toEqual([]);
 });
 
-test('leaves Envoy in the process table until it exits', async () => {
+test('lists Envoy in the process table until the table ends all processes', async () => {
   const envoy = await run();
   const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
   expect(await envoy.table.endAll()).toMatchObject([{ pid, epoch: 0 }]);

@@ -41,7 +41,7 @@ test.each<[string, KeyPairKeyObjectResult]>([
   ['P-384', generateKeyPairSync('ec', { namedCurve: 'P-384' })],
   ['RSA 2048', generateKeyPairSync('rsa', { modulusLength: 2048 })],
   ['Ed25519', generateKeyPairSync('ed25519')],
-])('accepts %s', async (_, keys) => {
+])('accepts a certificate with a key of type %s', async (_, keys) => {
   expect(await validateSets([pair(folder(), 'one', keys)])).toEqual([]);
 });
 
@@ -49,7 +49,7 @@ test.each<[string, KeyPairKeyObjectResult]>([
   ['RSA of 1024 bits', generateKeyPairSync('rsa', { modulusLength: 1024 })],
   ['P-224', generateKeyPairSync('ec', { namedCurve: 'P-224' })],
   ['secp256k1', generateKeyPairSync('ec', { namedCurve: 'secp256k1' })],
-])('rejects %s, with the name of the file', async (_, keys) => {
+])('rejects a certificate with a key of type %s, and names the file', async (_, keys) => {
   const set = pair(folder(), 'one', keys) as { certificate: string };
   expect(await validateSets([set as CertificateSet])).toEqual([
     { set, result: { is: 'refused', why: expect.stringContaining(set.certificate) } },

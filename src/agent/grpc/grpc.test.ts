@@ -276,7 +276,7 @@ test('replaces the socket of another process when it becomes the owner, and clos
   secondServer.close();
 });
 
-test('recovers its path from an exited process immediately and repeatedly', async () => {
+test('takes back the path of a socket from an exited process at once, and acquiring it again changes nothing', async () => {
   const [olderOwnership, newer] = [new Ownership(true), new Ownership(false)];
   const first = await serveOwned(olderOwnership, 'older', process.pid);
   const secondServer = await serveOwned(newer, 'newer', 1);

@@ -58,19 +58,19 @@ test('reads only known strings for CLOUD_PLATFORM gcp, and keeps all digits of a
   ]);
 });
 
-test.each([true, false])(
-  'uses a token for CLOUD_PLATFORM aws if the host has a token service: %s (agent §1.3)',
-  async (hasTokens) => {
-    const query = await cloud(({ method, url, headers }, response) => {
-      if (method === 'PUT') response.writeHead(hasTokens ? 200 : 404).end('token');
-      else if (hasTokens && headers['x-aws-ec2-metadata-token'] !== 'token') response.writeHead(401).end();
-      else if (url !== '/latest/dynamic/instance-identity/document') response.writeHead(404).end();
-      else response.end('{"region": "eu-west-1", "availabilityZone": "eu-west-1a", "instanceId": "i-1", "version": 1}');
-    });
-    const metadata = { aws_region: 'eu-west-1', aws_availability_zone: 'eu-west-1a', aws_instance_id: 'i-1' };
-    expect(await metadataOf({ CLOUD_PLATFORM: 'aws' }, { query })).toEqual([metadata, []]);
-  },
-);
+test.each([
+  ['with', true],
+  ['without', false],
+] as const)('reads the metadata of CLOUD_PLATFORM aws %s a token service (agent §1.3)', async (_, hasTokens) => {
+  const query = await cloud(({ method, url, headers }, response) => {
+    if (method === 'PUT') response.writeHead(hasTokens ? 200 : 404).end('token');
+    else if (hasTokens && headers['x-aws-ec2-metadata-token'] !== 'token') response.writeHead(401).end();
+    else if (url !== '/latest/dynamic/instance-identity/document') response.writeHead(404).end();
+    else response.end('{"region": "eu-west-1", "availabilityZone": "eu-west-1a", "instanceId": "i-1", "version": 1}');
+  });
+  const metadata = { aws_region: 'eu-west-1', aws_availability_zone: 'eu-west-1a', aws_instance_id: 'i-1' };
+  expect(await metadataOf({ CLOUD_PLATFORM: 'aws' }, { query })).toEqual([metadata, []]);
+});
 
 test('ignores an empty zone for CLOUD_PLATFORM azure (agent §1.3)', async () => {
   const query = await cloud(({ headers }, response) => {

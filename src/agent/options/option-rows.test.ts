@@ -146,7 +146,7 @@ describe('flags (agent §1.2)', () => {
     expect(selectFields(optionsOf(sources))).toEqual(expected);
   });
 
-  test('resolves the address of --ip', () => {
+  test('uses the address given by --ip', () => {
     expect(optionsOf({ flags: { instanceIPs: '', ip: '10.9.8.7' } }).addresses[0]).toBe('10.9.8.7');
   });
 

@@ -44,7 +44,7 @@ async function listenOn(onSocket: (socket: Socket) => void): Promise<string> {
 const detectedServer = (socket: string, ownership?: Ownership): Promise<unknown> =>
   toPromise(createActor(detectServer(ownership), { input: { socket } }).start());
 
-test('recognizes another agent, which its successor ignores', async () => {
+test('recognizes the server of another agent, and reports no server to an agent that replaces it', async () => {
   const path = await serveMethods({
     [agentMethod]: (call) => {
       call.write(frameOf(new Uint8Array()));

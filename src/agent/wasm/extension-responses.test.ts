@@ -256,25 +256,25 @@ test('limits the number of waiting responses and modules', () => {
   expect(() => take('n17', [])).toThrow('more than 16 responses wait');
 });
 
-test.each([false, true])(
-  'reads the variables meant for the agent, and removes them for Envoy (NETWORK %s)',
-  (network) => {
-    const { responses, required, forwarded, take } = stream('delta');
-    const variables = {
-      ISTIO_META_WASM_IMAGE_PULL_SECRET: '{"auths":{}}',
-      ISTIO_META_WASM_IMAGE_PULL_POLICY: 'Always',
-      ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION: '7',
-    };
-    take('n1', [extension('shop.a', { variables, network })]);
-    expect(required).toMatchObject([{ pullSecret: '{"auths":{}}', pullPolicy: 'Always', resourceVersion: '7' }]);
-    responses.settle(1, { file: '/modules/a.wasm' });
-    const [sentExtension] = forwarded[0]!.extensions;
-    const config = network
-      ? anyUnpack(anyUnpack(sentExtension!, TypedExtensionConfigSchema)!.typedConfig!, NetworkWasmSchema)?.config
-      : wasmOf(sentExtension);
-    expect(config?.vm.value?.environmentVariables?.keyValues).toEqual({ A: 'b' });
-  },
-);
+test.each([
+  ['HTTP', false],
+  ['NETWORK', true],
+] as const)('reads the variables meant for the agent, and removes them for Envoy (%s)', (_, network) => {
+  const { responses, required, forwarded, take } = stream('delta');
+  const variables = {
+    ISTIO_META_WASM_IMAGE_PULL_SECRET: '{"auths":{}}',
+    ISTIO_META_WASM_IMAGE_PULL_POLICY: 'Always',
+    ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION: '7',
+  };
+  take('n1', [extension('shop.a', { variables, network })]);
+  expect(required).toMatchObject([{ pullSecret: '{"auths":{}}', pullPolicy: 'Always', resourceVersion: '7' }]);
+  responses.settle(1, { file: '/modules/a.wasm' });
+  const [sentExtension] = forwarded[0]!.extensions;
+  const config = network
+    ? anyUnpack(anyUnpack(sentExtension!, TypedExtensionConfigSchema)!.typedConfig!, NetworkWasmSchema)?.config
+    : wasmOf(sentExtension);
+  expect(config?.vm.value?.environmentVariables?.keyValues).toEqual({ A: 'b' });
+});
 
 test('accepts a response only after its last missing module is fetched', () => {
   const { responses, forwarded, take } = stream('sotw');

@@ -57,7 +57,7 @@ describe('comparison of omitted data', () => {
     ['[deep]', { a: 1 }],
     ['abc… (3000 characters)', 'abcdef'],
     ['a [redacted] b… (3000 characters)', 'a secret be'],
-  ])('treats omitted data as equal to any value (%s): %s', (recordedValue, replayedValue) => {
+  ])('treats omitted data as equal to any value: %j equals %j', (recordedValue, replayedValue) => {
     expect(differenceOf({ value: recordedValue }, { value: replayedValue })).toBeUndefined();
   });
 
@@ -66,7 +66,7 @@ describe('comparison of omitted data', () => {
     ['abc… (3000 characters)', 'abd'],
     ['a[redacted]a', 'a'],
     ['plain', 'other'],
-  ])('does not ignore the remaining text of a value (%s): %s', (recordedValue, replayedValue) => {
+  ])('compares the text that is not omitted: %j differs from %j', (recordedValue, replayedValue) => {
     expect(differenceOf({ value: recordedValue }, { value: replayedValue })).toBe('/event/value');
   });
 

@@ -110,7 +110,7 @@ it('ChangeHistory does not count a late ACK of the previous response for the cur
   expect(publisher.views.at(-1)).toMatchObject({ proxies: { acknowledged: 0, pending: 1 } });
 });
 
-it('ChangeHistory lists a rejection of the first response of a connection below no push', () => {
+it('ChangeHistory attributes a rejection of the first response of a connection to no push', () => {
   const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   const proxy = node('new', 'no such filter', version, version);
@@ -123,7 +123,7 @@ it('ChangeHistory lists a rejection of the first response of a connection below 
   ]);
 });
 
-it('ChangeHistory lists a rejection below the push that sent the response, even after a later push of another type', () => {
+it('ChangeHistory attributes a rejection to the push that sent the response, even after a later push of another type', () => {
   const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   const proxy = node('a', 'no such filter', version);
@@ -134,7 +134,7 @@ it('ChangeHistory lists a rejection below the push that sent the response, even 
   expect(publisher.unpushedRejections).toEqual([]);
 });
 
-it('ChangeHistory lists a rejection of requested resources below the push that caused the request, and otherwise below none', () => {
+it('ChangeHistory attributes a rejection of requested resources to the push that caused the request, or to no push if the client requested them itself', () => {
   const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   const [caused, alone] = [node('caused', 'invalid', version), node('alone', 'invalid', version)];
@@ -186,7 +186,7 @@ it('ChangeHistory does not let one client evict the rejections of others that be
   expect(namesOf('one').at(-1)).toBe('one-199');
 });
 
-it('changesView lists EnvoyFilters and the objects that the message names first in a rejected push', () => {
+it('changesView lists, for a rejected push, EnvoyFilters and the objects in the message before other objects', () => {
   const publisher = new HistoryFixture();
   const filter = { ...model!, kind: 'EnvoyFilter', name: 'lua', resourceVersion: '1' };
   publisher.push(entries(50));

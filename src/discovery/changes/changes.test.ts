@@ -104,7 +104,7 @@ it('pilot-discovery changes lists the proxy, resource type and reason of a rejec
   expect(text).toMatch(/rejected by sidecar~\S+web-0\S+ at \S+Z: cluster\.v3\.Cluster: connect_timeout is too short/);
 });
 
-it('pilot-discovery changes lists a rejection of the first configuration of a connection below no push', async () => {
+it('pilot-discovery changes attributes a rejection of the first configuration of a connection to no push', async () => {
   plane.write('rule.yaml', rule('1s'));
   await lastPush(({ objects }) => objects.items[0]?.kind === 'DestinationRule');
   const { stream } = await plane.subscribe();

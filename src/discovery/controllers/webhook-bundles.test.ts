@@ -151,7 +151,7 @@ it('WebhookBundles sets failurePolicy to Fail only after the webhook denies a dr
   expect(written[0]!.body).toMatchObject({ webhooks: [{ failurePolicy: 'Fail' }] });
 });
 
-it('WebhookBundles tests a webhook for objects without a revision with such an object', async () => {
+it('WebhookBundles tests a webhook for objects without a revision by a dry run of such an object', async () => {
   const { state, set, run } = createDuty();
   state.rejection = denied;
   set('validating', '1', [

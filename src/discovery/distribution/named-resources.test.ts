@@ -31,7 +31,7 @@ describe('proxyText', () => {
     expect(proxyText(text)).toBe(plain);
   });
 
-  it('truncates a long text between two characters', () => {
+  it('truncates a long text without splitting a surrogate pair', () => {
     expect(proxyText('x'.repeat(1_000_000))).toBe(`${'x'.repeat(511)}…`);
     expect(proxyText('😀'.repeat(400), 3)).toBe('😀…');
   });

@@ -35,18 +35,21 @@ describe('a Lease written by its holder', () => {
   });
 
   it.each([
-    ['one of its own', { holderIdentity: 'one_1', acquireTime: 'then', leaseTransitions: 3 }, 'then', 3],
-    ['one of another holder', { holderIdentity: 'two_2', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
-    ['a released one', { holderIdentity: '', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
-    ['one without a transition count', { leaseTransitions: 'many' }, now, 1],
-    ['one with the maximum transition count', { leaseTransitions: 2_147_483_647 }, now, 2_147_483_647],
-  ])('replaces %s', (_, spec, acquireTime, leaseTransitions) => {
-    expect(buildHeldLease(leaseOf(spec), options).spec).toMatchObject({
-      acquireTime,
-      renewTime: now,
-      leaseTransitions,
-    });
-  });
+    ['a Lease of the same holder', { holderIdentity: 'one_1', acquireTime: 'then', leaseTransitions: 3 }, 'then', 3],
+    ['a Lease of another holder', { holderIdentity: 'two_2', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
+    ['a released Lease', { holderIdentity: '', acquireTime: 'then', leaseTransitions: 3 }, now, 4],
+    ['a Lease without a transition count', { leaseTransitions: 'many' }, now, 1],
+    ['a Lease with the maximum transition count', { leaseTransitions: 2_147_483_647 }, now, 2_147_483_647],
+  ])(
+    'keeps acquireTime only if it replaces a Lease of the same holder, and otherwise counts a transition: %s',
+    (_, spec, acquireTime, leaseTransitions) => {
+      expect(buildHeldLease(leaseOf(spec), options).spec).toMatchObject({
+        acquireTime,
+        renewTime: now,
+        leaseTransitions,
+      });
+    },
+  );
 
   it('has no holder after release', () => {
     const previous = leaseOf({ holderIdentity: 'one_1', leaseDurationSeconds: 15, leaseTransitions: 3 });

@@ -99,7 +99,7 @@ describe('a write gate', () => {
       false,
     ],
   ])(
-    'sends no write if %s',
+    'is closed if %s',
     async (_, { monotonicMs = 0, wallMs = 0 }: { monotonicMs?: number; wallMs?: number }, isOpen) => {
       const { gate, clocks } = await openGate();
       clocks.monotonicMs += monotonicMs;
@@ -192,7 +192,7 @@ describe('a write order', () => {
       { ...objectPlace, verb: 'delete', version: '7' },
       { method: 'DELETE', name: 'roots', body: { preconditions: { resourceVersion: '7' } } },
     ],
-  ])('contains its base version: %j', async (writeOrder, request) => {
+  ])('becomes a request with its base version, if the verb $0.verb has one', async (writeOrder, request) => {
     expect(await requestFor(writeOrder)).toMatchObject(request);
   });
 

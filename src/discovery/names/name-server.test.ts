@@ -203,7 +203,7 @@ test('a client with an unfinished handshake or one byte at a time is disconnecte
   expect(counts.closuresByReason.get('TLS')).toBe(1);
 });
 
-test('a connection is closed if a query is too long or its address exceeds the connection limit', async () => {
+test('a connection is closed if a query is too long or the address of the client exceeds the connection limit', async () => {
   const { connect: dial, counts } = await start({ maxConnectionsPerAddress: 2 });
   const largeSocket = await dial();
   largeSocket.resume();

@@ -6,29 +6,29 @@ import { encodeResource } from '../xds/responses/encoding.ts';
 import { resourceReferences } from './resource-references.ts';
 
 test.each([
-  ['EDS', true],
-  ['STRICT_DNS', false],
-  ['LOGICAL_DNS', false],
-  ['STATIC', false],
-  ['ORIGINAL_DST', false],
-] as const)('a cluster of type %s uses EDS: %s', (type, expected) => {
+  ['EDS', 'fetches'],
+  ['STRICT_DNS', 'does not fetch'],
+  ['LOGICAL_DNS', 'does not fetch'],
+  ['STATIC', 'does not fetch'],
+  ['ORIGINAL_DST', 'does not fetch'],
+] as const)('a cluster of type %s %s endpoints over EDS', (type, verb) => {
   for (const healthChecks of [[], [{}]]) {
     const value = Cluster_DiscoveryType[type];
     const cluster = create(ClusterSchema, { name: 'c', clusterDiscoveryType: { case: 'type', value }, healthChecks });
-    expect(resourceReferences.fetchesEndpoints(encodeResource(ClusterSchema, cluster, 'c'))).toBe(expected);
+    expect(resourceReferences.fetchesEndpoints(encodeResource(ClusterSchema, cluster, 'c'))).toBe(verb === 'fetches');
   }
 });
 
 test.each([
-  ['no locality', [], true],
-  ['a locality without endpoints', [{ locality: { region: 'a' } }], true],
-  ['an endpoint', [{ lbEndpoints: [{}] }], false],
-  ['many endpoints', [{ lbEndpoints: Array.from({ length: 1_000 }, () => ({ loadBalancingWeight: 7 })) }], false],
-] as const)('an assignment with %s counts as empty: %s', (_, endpoints, expected) => {
+  ['no locality', [], 'empty'],
+  ['a locality without endpoints', [{ locality: { region: 'a' } }], 'empty'],
+  ['an endpoint', [{ lbEndpoints: [{}] }], 'not empty'],
+  ['many endpoints', [{ lbEndpoints: Array.from({ length: 1_000 }, () => ({ loadBalancingWeight: 7 })) }], 'not empty'],
+] as const)('an assignment with $0 is $2', (_, endpoints, expected) => {
   const assignment = create(ClusterLoadAssignmentSchema, {
     clusterName: 'c',
     endpoints: structuredClone(endpoints) as never,
   });
   const encodedAssignment = encodeResource(ClusterLoadAssignmentSchema, assignment, 'c');
-  expect(resourceReferences.isEmptyAssignment(encodedAssignment)).toBe(expected);
+  expect(resourceReferences.isEmptyAssignment(encodedAssignment)).toBe(expected === 'empty');
 });

@@ -13,7 +13,7 @@ test.each([
   ['a range without end', { [users]: '1000/' }, undefined],
   ['an empty range', { [users]: '1000/0' }, undefined],
   ['an id above the maximum of Kubernetes', { [users]: '4294967295/4' }, undefined],
-])('ProxyUID is derived for a namespace with %s (§2.1)', (_, annotations, expected) => {
+])('the ProxyUID of a namespace with $0 is $2 (§2.1)', (_, annotations, expected) => {
   expect(openShiftIdentity(annotations as Record<string, string>)).toEqual(expected);
 });
 
@@ -24,6 +24,6 @@ test.each([
   ['new nodes', undefined, ['v1.33.4-gke.1', '2.0'], true],
   ['an unknown set of nodes', undefined, [], true],
   ['an invalid version', undefined, ['unknown'], false],
-])('NativeSidecars are detected for %s (§2.1)', (_, podVersion, nodeVersions, expected) => {
+])('NativeSidecars is $3 for $0 (§2.1)', (_, podVersion, nodeVersions, expected) => {
   expect(supportsNativeSidecars(podVersion, nodeVersions)).toBe(expected);
 });

@@ -20,7 +20,7 @@ describe('a check of names and addresses', () => {
     [isCidr, '10.0.0.0/33', false],
     [isCidr, '2001:db8::/64', true],
     [isCidr, '10.0.0.0', false],
-  ])('%o accepts %s: %s', (check, value, expected) => {
+  ])('$0.name returns for $1 the result $2', (check, value, expected) => {
     expect(check(value)).toBe(expected);
   });
 
@@ -30,7 +30,7 @@ describe('a check of names and addresses', () => {
     ['rout', 'route'],
     ['x', undefined],
     ['completely', undefined],
-  ])('nearestName suggests for the misspelled name %s: %s', (misspelled, expected) => {
+  ])('nearestName returns for the name %s the suggestion %s', (misspelled, expected) => {
     expect(nearestName(misspelled, ['timeout', 'route', 'retries'])).toBe(expected);
   });
 

@@ -53,25 +53,25 @@ describe('a regular expression for Envoy', () => {
 
 describe('a compiled regular expression', () => {
   it.each([
-    ['/items/[0-9]+', '/items/12', true],
-    ['/items', '/items/12', false],
-    ['a|ab', 'ab', true],
-    ['(?i)[[:alpha:]]+', 'aBc', true],
-    ['(?-i)A', 'a', false],
-    ['\\Qa.b\\E', 'a.b', true],
-    ['\\Qa.b\\E', 'axb', false],
-    ['.', 'ü', false],
-    ['..', 'ü', true],
-    ['\\C\\C', 'ü', true],
-    ['.*', 'a\nb', false],
-    ['(?s).*', 'a\nb', true],
-    ['\\p{Greek}', 'λ', false],
-    ['λ+', 'λ', true],
-    ['a{10000000000}', 'a{10000000000}', true],
-    ['(?P<n>a)(?P<n>b)', 'ab', true],
-    ['[(?P<n>]', 'P', true],
-  ])('matches like in Envoy (%j with %j: %s)', (regex, text, isMatch) => {
-    expect(re2Expression(regex).matches(text)).toBe(isMatch);
+    ['/items/[0-9]+', '/items/12', 'matches'],
+    ['/items', '/items/12', 'does not match'],
+    ['a|ab', 'ab', 'matches'],
+    ['(?i)[[:alpha:]]+', 'aBc', 'matches'],
+    ['(?-i)A', 'a', 'does not match'],
+    ['\\Qa.b\\E', 'a.b', 'matches'],
+    ['\\Qa.b\\E', 'axb', 'does not match'],
+    ['.', 'ü', 'does not match'],
+    ['..', 'ü', 'matches'],
+    ['\\C\\C', 'ü', 'matches'],
+    ['.*', 'a\nb', 'does not match'],
+    ['(?s).*', 'a\nb', 'matches'],
+    ['\\p{Greek}', 'λ', 'does not match'],
+    ['λ+', 'λ', 'matches'],
+    ['a{10000000000}', 'a{10000000000}', 'matches'],
+    ['(?P<n>a)(?P<n>b)', 'ab', 'matches'],
+    ['[(?P<n>]', 'P', 'matches'],
+  ])('has the same result as in Envoy: $0 $2 $1', (regex, text, verb) => {
+    expect(re2Expression(regex).matches(text)).toBe(verb === 'matches');
   });
 
   it('matches anywhere in a text', () => {

@@ -118,7 +118,7 @@ describe("validation like on Istio's main branch", () => {
     ['waypoint', 'MESH_EXTERNAL', 'DYNAMIC_DNS', 0],
     ['waypoint', 'MESH_INTERNAL', 'NONE', 0],
   ])(
-    'counts the errors of a ServiceEntry with waypoint %s, location %s and resolution %s: %i',
+    'finds in a ServiceEntry with waypoint %s, location %s and resolution %s the number of errors %i',
     (waypoint, location, resolution, count) => {
       const { problems } = readConfigFile(
         'entry.yaml',
@@ -140,7 +140,7 @@ spec: { hosts: ["*.a.test"], location: ${location}, resolution: ${resolution}, p
     ['a b', 1],
     ['a.b', 0],
     ['""', 0],
-  ])('counts the errors of a WorkloadEntry with the metadata label %s: %i', (label, count) => {
+  ])('finds in a WorkloadEntry with the metadata label %s the number of errors %i', (label, count) => {
     const { problems } = readConfigFile(
       'entry.yaml',
       `

@@ -82,21 +82,21 @@ describe('service account of a source', () => {
   };
 
   it.each([
-    ['web', 'spiffe://td/ns/shop/sa/web', true],
-    ['web', 'spiffe://td/ns/shop/sa/web/pod/web-1', true],
-    ['web', 'spiffe://td/cluster/c1/ns/shop/sa/web', true],
-    ['web', 'spiffe://td/ns/shop/node/n1/sa/web', true],
-    ['shop/web', 'spiffe://td/ns/shop/sa/web/extra', true],
-    ['web', 'spiffe://td/ns/shop/sa/web-2', false],
-    ['web', 'spiffe://td/ns/shop/sa/', false],
-    ['web', 'spiffe://td/ns/shop/sa', false],
-    ['web', 'spiffe://td/ns/other/sa/web', false],
-    ['web', 'spiffe://td/ns/shopping/sa/web', false],
-    ['web', 'spiffe:///ns/shop/sa/web', false],
-    ['a.b', 'spiffe://td/ns/shop/sa/a-b', false],
-    ['*/web', 'spiffe://td/ns/other/sa/web/extra', true],
-    ['*/web', 'spiffe://td/ns/other/sa/web2', false],
-  ])('account %s matches identity %s: %s', (account, identity, expected) => {
-    expect(matches(account, identity)).toBe(expected);
+    ['web', 'spiffe://td/ns/shop/sa/web', 'matches'],
+    ['web', 'spiffe://td/ns/shop/sa/web/pod/web-1', 'matches'],
+    ['web', 'spiffe://td/cluster/c1/ns/shop/sa/web', 'matches'],
+    ['web', 'spiffe://td/ns/shop/node/n1/sa/web', 'matches'],
+    ['shop/web', 'spiffe://td/ns/shop/sa/web/extra', 'matches'],
+    ['web', 'spiffe://td/ns/shop/sa/web-2', 'does not match'],
+    ['web', 'spiffe://td/ns/shop/sa/', 'does not match'],
+    ['web', 'spiffe://td/ns/shop/sa', 'does not match'],
+    ['web', 'spiffe://td/ns/other/sa/web', 'does not match'],
+    ['web', 'spiffe://td/ns/shopping/sa/web', 'does not match'],
+    ['web', 'spiffe:///ns/shop/sa/web', 'does not match'],
+    ['a.b', 'spiffe://td/ns/shop/sa/a-b', 'does not match'],
+    ['*/web', 'spiffe://td/ns/other/sa/web/extra', 'matches'],
+    ['*/web', 'spiffe://td/ns/other/sa/web2', 'does not match'],
+  ])('account $0 $2 identity $1', (account, identity, verb) => {
+    expect(matches(account, identity)).toBe(verb === 'matches');
   });
 });

@@ -143,13 +143,13 @@ describe('endpoints by locality', () => {
 });
 
 it.each([
-  ['eu/a/1', 'eu/a/1', true],
-  ['eu/a/1', 'eu/a', true],
-  ['eu/a/1', 'eu/*', true],
-  ['eu/a', 'eu/a/*', true],
-  ['eu', 'eu/a', false],
-  ['us/a', 'eu/*', false],
-  ['us/a', '*', true],
-])('locality %s matches rule %s: %s', (locality, rule, expected) => {
-  expect(localityMatches(locality, rule)).toBe(expected);
+  ['eu/a/1', 'eu/a/1', 'matches'],
+  ['eu/a/1', 'eu/a', 'matches'],
+  ['eu/a/1', 'eu/*', 'matches'],
+  ['eu/a', 'eu/a/*', 'matches'],
+  ['eu', 'eu/a', 'does not match'],
+  ['us/a', 'eu/*', 'does not match'],
+  ['us/a', '*', 'matches'],
+])('locality $0 $2 rule $1', (locality, rule, verb) => {
+  expect(localityMatches(locality, rule)).toBe(verb === 'matches');
 });

@@ -24,13 +24,13 @@ function requestOf(bytes: number): Question {
 }
 
 test.each([
-  ['an HTTP inspector and 65,536 bytes: it continues', [http], 65_536, undefined],
-  ['an HTTP inspector and 65,537 bytes: it is closed', [http], 65_537, 'closed'],
-  ['TLS and HTTP inspectors and 16,384 bytes: it continues', [tls, http], 16_384, undefined],
-  ['TLS and HTTP inspectors and 16,385 bytes: it is not decided', [tls, http], 16_385, 'not decided'],
-  ['TLS and HTTP inspectors and 65,537 bytes: it is closed', [tls, http], 65_537, 'closed'],
-  ['a TLS inspector and 65,537 bytes: it continues', [tls], 65_537, undefined],
-] as const)('a request line has the expected result with %s', (_, inspectors, bytes, kind) => {
+  ['an HTTP inspector', 65_536, 'accepted', [http], undefined],
+  ['an HTTP inspector', 65_537, 'rejected', [http], 'closed'],
+  ['TLS and HTTP inspectors', 16_384, 'accepted', [tls, http], undefined],
+  ['TLS and HTTP inspectors', 16_385, 'not decided', [tls, http], 'not decided'],
+  ['TLS and HTTP inspectors', 65_537, 'rejected', [tls, http], 'closed'],
+  ['a TLS inspector', 65_537, 'accepted', [tls], undefined],
+] as const)('with %s, a request line of %i bytes is %s', (_, bytes, _result, inspectors, kind) => {
   expect(httpInspectorOutcome(listenerWith(...inspectors), requestOf(bytes))?.kind).toBe(kind);
 });
 

@@ -78,21 +78,25 @@ describe('Gateway servers on the same proxy', () => {
       );
 
     it.each([
-      ['SIMPLE', 'MUTUAL', 'g2'],
-      ['SIMPLE', 'OPTIONAL_MUTUAL', 'g2'],
-      ['OPTIONAL_MUTUAL', 'MUTUAL', 'g2'],
-      ['MUTUAL', 'SIMPLE', 'g1'],
-      ['MUTUAL', 'MUTUAL', 'g1'],
-      ['PASSTHROUGH', 'MUTUAL', 'g1'],
-    ])('the stricter server gets the host in a namespace with the modes %s and %s', (olderTls, younger, owner) => {
-      const yaml = gateway('g1', server(olderTls, 'x.test')) + gateway('g2', server(younger, 'x.test, y.test'));
-      expect(gatewayByHost(yaml)).toEqual({ 'x.test': owner, 'y.test': 'g2' });
-      const [rejectedServer] = merge(yaml).rejectionMessages;
-      const [loser, other] = owner === 'g1' ? ['g2', 'g1'] : ['g1', 'g2'];
-      expect(rejectedServer).toContain(
-        `Gateway/default/${loser} server https: x.test is served by default/${other} on port 443`,
-      );
-    });
+      ['SIMPLE', 'MUTUAL', 'younger'],
+      ['SIMPLE', 'OPTIONAL_MUTUAL', 'younger'],
+      ['OPTIONAL_MUTUAL', 'MUTUAL', 'younger'],
+      ['MUTUAL', 'SIMPLE', 'older'],
+      ['MUTUAL', 'MUTUAL', 'older'],
+      ['PASSTHROUGH', 'MUTUAL', 'older'],
+    ])(
+      'of an older server with mode %s and a younger one with mode %s in one namespace, the %s one gets the host',
+      (olderTls, younger, winner) => {
+        const owner = winner === 'older' ? 'g1' : 'g2';
+        const yaml = gateway('g1', server(olderTls, 'x.test')) + gateway('g2', server(younger, 'x.test, y.test'));
+        expect(gatewayByHost(yaml)).toEqual({ 'x.test': owner, 'y.test': 'g2' });
+        const [rejectedServer] = merge(yaml).rejectionMessages;
+        const [loser, other] = owner === 'g1' ? ['g2', 'g1'] : ['g1', 'g2'];
+        expect(rejectedServer).toContain(
+          `Gateway/default/${loser} server https: x.test is served by default/${other} on port 443`,
+        );
+      },
+    );
 
     it('the oldest server gets the host if the namespaces differ, and its weaker requirements are reported', () => {
       const yaml =

@@ -373,15 +373,15 @@ describe('listener of a gRPC server', () => {
   });
 
   it.each([
-    ['STRICT', {}, true],
-    ['DISABLE', {}, false],
-    ['DISABLE', { 'security.istio.io/tlsMode': 'istio' }, false],
-    ['PERMISSIVE', {}, false],
-    ['PERMISSIVE', { 'security.istio.io/tlsMode': 'istio' }, true],
-  ])('the listener requires mutual TLS in mode %s with labels %j: %s', (mode, labels, isSecure) => {
+    ['STRICT', {}, 'requires'],
+    ['DISABLE', {}, 'does not use'],
+    ['DISABLE', { 'security.istio.io/tlsMode': 'istio' }, 'does not use'],
+    ['PERMISSIVE', {}, 'does not use'],
+    ['PERMISSIVE', { 'security.istio.io/tlsMode': 'istio' }, 'requires'],
+  ])('in mode $0 with labels $1, the listener $2 mutual TLS', (mode, labels, verb) => {
     const mesh = generatorsFor(peers(mode), { labels });
     const socket = mesh.listener(name)!.filterChains[0]!.transportSocket;
-    expect(socket !== undefined).toBe(isSecure);
+    expect(socket !== undefined).toBe(verb === 'requires');
     if (socket !== undefined) {
       expect(anyUnpack(socket.configType.value as never, DownstreamTlsContextSchema)).toMatchObject({
         requireClientCertificate: true,

@@ -27,29 +27,29 @@ const settings = modes.flatMap((mode) =>
   ),
 ) as readonly ServerTlsSettings[];
 
-it.each(['true', 'false'])(
-  'a TLS context that requires a certificate always verifies it (with an agent: %s)',
-  (agent) => {
-    const shape = { ...givenShape({ type: 'router' }), metadata: { WORKLOAD_CERTIFICATES: agent } };
-    let contextCount = 0;
-    for (const tls of settings) {
-      const socket = downstreamTls(tls, [], { shape, push });
-      if (socket === undefined) continue;
-      contextCount++;
-      const typed = socket.configType.case === 'typedConfig' ? socket.configType.value : undefined;
-      const { commonTlsContext, requireClientCertificate } = anyUnpack(typed!, DownstreamTlsContextSchema)!;
-      const type = commonTlsContext?.validationContextType;
-      const checks =
-        type?.case === 'combinedValidationContext'
-          ? type.value.validationContextSdsSecretConfig?.name
-          : type?.case === 'validationContext'
-            ? type.value.trustedCa?.specifier.value
-            : undefined;
-      const text = JSON.stringify(tls);
-      expect(requireClientCertificate ?? false, text).toBe(tls.mode === 'MUTUAL' || tls.mode === 'ISTIO_MUTUAL');
-      if (tls.mode === 'SIMPLE') expect(type?.case, text).toBeUndefined();
-      else expect(checks, text).toMatch(/./);
-    }
-    expect(contextCount).toBeGreaterThan(settings.length / 3);
-  },
-);
+it.each([
+  ['with', 'true'],
+  ['without', 'false'],
+])('a TLS context that requires a certificate always verifies the certificate, for a proxy %s an agent', (_, agent) => {
+  const shape = { ...givenShape({ type: 'router' }), metadata: { WORKLOAD_CERTIFICATES: agent } };
+  let contextCount = 0;
+  for (const tls of settings) {
+    const socket = downstreamTls(tls, [], { shape, push });
+    if (socket === undefined) continue;
+    contextCount++;
+    const typed = socket.configType.case === 'typedConfig' ? socket.configType.value : undefined;
+    const { commonTlsContext, requireClientCertificate } = anyUnpack(typed!, DownstreamTlsContextSchema)!;
+    const type = commonTlsContext?.validationContextType;
+    const checks =
+      type?.case === 'combinedValidationContext'
+        ? type.value.validationContextSdsSecretConfig?.name
+        : type?.case === 'validationContext'
+          ? type.value.trustedCa?.specifier.value
+          : undefined;
+    const text = JSON.stringify(tls);
+    expect(requireClientCertificate ?? false, text).toBe(tls.mode === 'MUTUAL' || tls.mode === 'ISTIO_MUTUAL');
+    if (tls.mode === 'SIMPLE') expect(type?.case, text).toBeUndefined();
+    else expect(checks, text).toMatch(/./);
+  }
+  expect(contextCount).toBeGreaterThan(settings.length / 3);
+});

@@ -204,17 +204,17 @@ describe('order of cluster patches', () => {
 describe('proxies that a patch matches', () => {
   const patch = (proxy: string): string => timeout(`{proxy: ${proxy}, cluster: {name: outbound|80||web.test}}`);
 
-  it.each<[string, Record<string, string>, boolean]>([
-    ['{proxyVersion: "^1\\\\.2[89]"}', { ISTIO_VERSION: '1.28.3' }, true],
-    ['{proxyVersion: "^1\\\\.2[89]"}', { ISTIO_VERSION: '1.30.0' }, false],
-    ['{proxyVersion: "28"}', { ISTIO_VERSION: '1.28.3' }, true],
-    ['{proxyVersion: ".*"}', {}, false],
-    ['{metadata: {TEAM: a}}', { TEAM: 'a', OTHER: 'b' }, true],
-    ['{metadata: {TEAM: a}}', { TEAM: 'b' }, false],
-    ['{metadata: {TEAM: a, ZONE: b}}', { TEAM: 'a' }, false],
-    ['{proxyVersion: "^1", metadata: {TEAM: a}}', { TEAM: 'a', ISTIO_VERSION: '1.28.0' }, true],
-  ])('a proxy match %s applies to the metadata %o: %s', (proxy, metadata, expected) => {
+  it.each<[string, Record<string, string>, string]>([
+    ['{proxyVersion: "^1\\\\.2[89]"}', { ISTIO_VERSION: '1.28.3' }, 'applies to'],
+    ['{proxyVersion: "^1\\\\.2[89]"}', { ISTIO_VERSION: '1.30.0' }, 'does not apply to'],
+    ['{proxyVersion: "28"}', { ISTIO_VERSION: '1.28.3' }, 'applies to'],
+    ['{proxyVersion: ".*"}', {}, 'does not apply to'],
+    ['{metadata: {TEAM: a}}', { TEAM: 'a', OTHER: 'b' }, 'applies to'],
+    ['{metadata: {TEAM: a}}', { TEAM: 'b' }, 'does not apply to'],
+    ['{metadata: {TEAM: a, ZONE: b}}', { TEAM: 'a' }, 'does not apply to'],
+    ['{proxyVersion: "^1", metadata: {TEAM: a}}', { TEAM: 'a', ISTIO_VERSION: '1.28.0' }, 'applies to'],
+  ])('a proxy match $0 $2 the metadata $1', (proxy, metadata, verb) => {
     const clusters = new PatchedMesh({ patches: [patch(proxy)] }).json('clusters', { ...nodes.client, metadata });
-    expect(timedOut(clusters)).toEqual(expected ? ['outbound|80||web.test'] : []);
+    expect(timedOut(clusters)).toEqual(verb === 'applies to' ? ['outbound|80||web.test'] : []);
   });
 });

@@ -115,7 +115,7 @@ test('LineSink recreates a file that was moved, and begins it with the complete 
   expect(outlets.files).toEqual(['one\n', 'two\nth', 'three\n']);
 });
 
-test('LineSink loses no response even if its reader is slow, and waits without a limit for its end', async () => {
+test('LineSink writes printed text completely to a slow reader, and end() waits for that without a limit', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   outlets.writeFaults = repeatFault({ maxBytes: 1 }).flatMap((one) => [one, stalledOutlet]);

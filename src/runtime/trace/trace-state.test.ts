@@ -63,7 +63,7 @@ test.each([
   ['b', 'a.x | b.y', true],
   ['b.y', 'a.x | b.y', true],
   ['b.x', 'a.x | b.y', false],
-])('isActive returns whether the state %j is active in %j: %s', (path, active, expected) => {
+])('isActiveState returns for the state %j in %j the result %s', (path, active, expected) => {
   expect(isActiveState(path, active)).toBe(expected);
 });
 

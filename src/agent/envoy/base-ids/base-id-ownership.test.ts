@@ -55,7 +55,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-test('resumes a base ID whose name an unrelated process holds, reports this, and releases all names', async () => {
+test('resumes a base ID whose abstract socket an unrelated process has, reports this, and releases all abstract sockets', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   await takeName(baseId);
   const reportedIds: number[] = [];
@@ -106,7 +106,7 @@ ctypes.CDLL(None).pthread_exit(None)`;
   expect(output.toString().trim()).toBe('true');
 });
 
-test('lets exactly one of several agents resume a base ID whose name is taken, and another one after that agent is killed', async () => {
+test('lets exactly one of several agents resume a base ID whose abstract socket an unrelated process has, and the next one only after that agent is killed', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   const server = await takeName(baseId);
   const first = await agents(4, { folder, baseId });

@@ -253,7 +253,7 @@ test('reports exit code 127 for a missing command', async () => {
   expect(await new Promise((resolve) => heldEnvoy.once('exit', (...end) => resolve(end)))).toEqual([127, null]);
 });
 
-test('withdraws a start only if its shell has not begun', async () => {
+test('withdraws the start of an Envoy only if the shell of that Envoy has not begun', async () => {
   const runDir = runDirectory();
   const folder = join(runDir, 'envoy-y');
   mkdirSync(folder);

@@ -84,7 +84,7 @@ describe('CreateCertificate', () => {
     expect(JSON.stringify(plane.records)).not.toContain('PRIVATE KEY');
   });
 
-  it('accepts a client certificate for renewal and, for its own namespace, for xDS', async () => {
+  it('accepts a client certificate for renewal, and for xDS only in the namespace of the certificate', async () => {
     const plane = await startPlane();
     const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     const clientCertificate = { chain: chain.slice(0, -1).join(''), key };

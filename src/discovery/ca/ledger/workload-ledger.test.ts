@@ -131,7 +131,7 @@ describe('a workload that reports many nodes', () => {
   });
 });
 
-it('a namespace with many service accounts evicts only its own entries, whose certificates count until they expire', () => {
+it('a namespace with many service accounts evicts only its own entries, and the certificates of these entries count until they expire', () => {
   const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxEntries: 4, now: () => 0 });
   for (let i = 0; i < 9; i++) {
     issue(ledger, 'old', `${i}`, 20, { identity: `spiffe://td/ns/mallory/sa/${i}`, node: 'a' });

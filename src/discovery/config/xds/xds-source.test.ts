@@ -87,9 +87,12 @@ test.each([
   expect(plane.deviations()).toEqual([]);
 });
 
-test.each(['empty', 'silent'] as const)(
-  'an xDS source reads a server that serves only older versions, and whose responses for others are %s',
-  async (unknownTypes) => {
+test.each([
+  ['empty responses', 'empty'],
+  ['no responses', 'silent'],
+] as const)(
+  'an xDS source reads a server that serves only older API versions and sends %s for other versions',
+  async (_, unknownTypes) => {
     const server = await startServer({ version: 'v1alpha3', unknownTypes, protocol: 'sotw' });
     put(server, 'web');
     // The silent server never responds for kinds without v1alpha3.

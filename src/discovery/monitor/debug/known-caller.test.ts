@@ -10,7 +10,7 @@ test.each([
   ['fd01::5', undefined],
   [undefined, undefined],
 ])(
-  'a debug page caller whose certificate is forwarded by a gateway at %s has the namespace %s',
+  'callerNamespace returns, for a client certificate that a gateway at %s forwards, %s',
   async (remoteAddress, namespace) => {
     const gateways = forwardedCertificate(['10.0.0.0/8', 'fd00::/16'], () => 'td');
     const request = {

@@ -99,7 +99,7 @@ it.each([
   ['[::1]:80', '10.9.0.1,fd00::9', []],
   ['unix:///run/app.sock', 'fd00::9', []],
 ])(
-  'endpoint diagnostics report defaultEndpoint %s of a workload with addresses %s as %s',
+  'endpoint diagnostics report for defaultEndpoint %s of a workload with addresses %s the replacements %j',
   (endpoint, addresses, usedAddress) => {
     const sidecar = `
 apiVersion: networking.istio.io/v1

@@ -17,11 +17,11 @@ spec: { hosts: [a.test], ${exportTo} http: [{ route: [{ destination: { host: a.t
 }
 
 it.each([
-  ['', 'older', 'second'],
-  ['exportTo: ["."],', 'newer', 'first'],
+  ['the older of two public ones', '', 'older', 'second'],
+  ['a newer private one rather than an older public one', 'exportTo: ["."],', 'newer', 'first'],
 ])(
-  'push_status names which of two VirtualServices with the same host applies: %s the %s',
-  async (exportTo, appliedService, other) => {
+  'push_status states which of two VirtualServices with the same host applies: %s',
+  async (_, exportTo, appliedService, other) => {
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-shared-'));
     onTestFinished(() => rmSync(root, { recursive: true }));
     const settings = new SettingsFiles(() => {});

@@ -49,7 +49,7 @@ describe('profiles', () => {
     expect(samples.length).toBeGreaterThan(0);
   });
 
-  it('warn before a heap profile that it needs additional memory', async () => {
+  it('are listed on a page that warns of the additional memory for a heap profile', async () => {
     const { url } = await serve();
     expect(await (await fetch(`${url}/`)).text()).toMatch(/heap.*additional memory, which is not released/);
   });

@@ -71,7 +71,7 @@ describe('the host of jwksUri', () => {
     ['https://keys.shop.svc.cluster.local/jwks', ['PORT_NOT_FOUND spec.jwtRules[0].jwksUri']],
     ['http://keys.shop.svc.cluster.local/jwks', []],
     ['https://keys.example/jwks', []],
-  ])('is reported if its Service or port is missing: %s', async (uri, expectedReports) => {
+  ])('is reported only if its Service or port is missing: %s', async (uri, expectedReports) => {
     expect(await reports(tokens(uri))).toEqual(expectedReports);
   });
 });

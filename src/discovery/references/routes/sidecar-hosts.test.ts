@@ -42,7 +42,7 @@ describe('an egress host of a Sidecar', () => {
     ['whose service is not exported', 'bank/private.test'],
     ['that is a short name', './web'],
     ['that is a wildcard without matching services', 'shop/*.bank.svc.cluster.local'],
-  ])('is reported as not found: %s', async (_, writtenHost) => {
+  ])('is reported as not found if it is a host %s', async (_, writtenHost) => {
     expect(await reports(mesh + importing(writtenHost))).toEqual({ files: [host], plane: [host] });
   });
 

@@ -29,7 +29,7 @@ function joining(): Decoder {
   return decoder;
 }
 
-test('Joining small pieces yields the same messages however they are split', () => {
+test('joining small pieces yields the same messages however the messages are split', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 3_000 }), { maxLength: 4 }),
@@ -48,7 +48,7 @@ test('Joining small pieces yields the same messages however they are split', () 
   );
 });
 
-test('Joining small pieces limits the memory for a message that is received byte by byte', async () => {
+test('joining small pieces limits the memory for a message that is received byte by byte', async () => {
   const retainedBytes = async (): Promise<number> => {
     await collectGarbage();
     const { heapUsed, arrayBuffers } = process.memoryUsage();
@@ -62,7 +62,7 @@ test('Joining small pieces limits the memory for a message that is received byte
   expect(decoder.readPartialMessage.length).toBeLessThan(100);
 });
 
-test('The xDS server joins small pieces in each call', async ({ start }) => {
+test('the xDS server joins small pieces of a message on every gRPC stream', async ({ start }) => {
   const originalWrite = StreamDecoder.prototype.write;
   const joins = new Map<Decoder, boolean>();
   StreamDecoder.prototype.write = function write(this: Decoder, data: Buffer) {

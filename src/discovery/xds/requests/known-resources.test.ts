@@ -18,7 +18,7 @@ const reversed = (versions: Record<string, string>): Record<string, string> =>
 describe('resources of an earlier stream', () => {
   const versions = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`outbound|80||s-${i}.shop`, `v${i % 7}`]));
 
-  test('are one list for all clients that report them, in any order', () => {
+  test('are stored in one list that all clients with the same resources share, in any order', () => {
     const lists = new RequestNameLists();
     const one = read(lists, versions);
     const other = read(lists, reversed(versions));

@@ -51,7 +51,7 @@ describe('RequestTurns after an error in a task', () => {
   });
 });
 
-test('RequestTurns handle work of served clients before that of new ones, which have every fourth step', async () => {
+test('RequestTurns handle the requests of served clients first, but every fourth step is for new clients', async () => {
   const turns = new RequestTurns();
   const events: string[] = [];
   const add = (name: string, count: number, isServed: boolean): void => {

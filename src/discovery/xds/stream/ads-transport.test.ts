@@ -127,7 +127,7 @@ describe.each([
   test.for([
     ['OK', ''],
     ['UNAVAILABLE', 'elsewhere'],
-  ] as const)('ends the stream after all responses: %s', async ([code, details], { world }) => {
+  ] as const)('ends the stream with %s after all responses', async ([code, details], { world }) => {
     const { call, client, received } = await world.openStream(port);
     const callEnded = new Promise((resolve) => client.on('status', resolve));
     const transport = transportFor(call);

@@ -147,7 +147,7 @@ describe('a Secret that resembles a credential', () => {
     ['unrelated content', secret({ password: 'x' }), []],
     ['a key of another certificate', secret({ 'tls.crt': web.certificate, 'tls.key': other.privateKey }), ['tls.key']],
     ['two errors', secret({ cert: 'x', key: 'y', 'ca.crt': 'z' }), ['cert and key', 'ca.crt']],
-  ])('is reported if it is unusable: %s', (_, credentialSecret, expected) => {
+  ])('is reported only if it is unusable: %s', (_, credentialSecret, expected) => {
     const warnings = credentialWarnings(credentialSecret);
     expect(warnings).toHaveLength(expected.length);
     for (const [index, expectedText] of expected.entries()) expect(warnings[index]!.message).toContain(expectedText);

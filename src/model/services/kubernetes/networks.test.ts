@@ -8,23 +8,28 @@ const meshNetworks = (...endpoints: readonly NetworkEndpoints[]): MeshNetworks =
 const address = '10.0.0.1';
 
 it.each<[string, MeshNetworks, string, string]>([
-  ['that is the label of its system namespace', meshNetworks(), 'labelled', 'labelled'],
+  ['the label of the system namespace', meshNetworks(), 'labelled', 'labelled'],
   [
-    'that is this label, before the mesh network of its cluster',
+    'the label of the system namespace rather than the mesh network of the cluster',
     meshNetworks({ fromRegistry: 'c1' }),
     'labelled',
     'labelled',
   ],
   [
-    'that is this label, before the mesh network of its range',
+    'the label of the system namespace rather than the mesh network of the address range',
     meshNetworks({ fromCidr: '10.0.0.0/8' }),
     'labelled',
     'labelled',
   ],
-  ['that is otherwise the mesh network of its cluster', meshNetworks({ fromRegistry: 'c1' }), '', 'mesh'],
-  ['that is otherwise the mesh network of its range', meshNetworks({ fromCidr: '10.0.0.0/8' }), '', 'mesh'],
-  ['that is otherwise unknown', meshNetworks({ fromRegistry: 'c2' }, { fromCidr: '10.1.0.0/16' }), '', ''],
-])('an address has a network %s', (_, networks, label, expected) => {
+  ['the mesh network of the cluster if there is no label', meshNetworks({ fromRegistry: 'c1' }), '', 'mesh'],
+  ['the mesh network of the address range if there is no label', meshNetworks({ fromCidr: '10.0.0.0/8' }), '', 'mesh'],
+  [
+    'unknown if there is neither a label nor a matching mesh network',
+    meshNetworks({ fromRegistry: 'c2' }, { fromCidr: '10.1.0.0/16' }),
+    '',
+    '',
+  ],
+])('the network of an address is %s', (_, networks, label, expected) => {
   expect(new ClusterNetworks(networks, 'c1', label).networkOf(address)).toBe(expected);
 });
 

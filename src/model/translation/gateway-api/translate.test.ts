@@ -64,20 +64,17 @@ describe('a Gateway', () => {
   });
 
   it.each([
-    ['istio', '', true, []],
-    ['ours', 'istio.io/gateway-controller', true, []],
-    ['istio', 'example.com/other', false, []],
-    ['theirs', 'example.com/other', false, []],
-    ['nobody', '', false, ['KubernetesGateway shop/front spec.gatewayClassName: there is no GatewayClass nobody']],
-  ])(
-    'has class %s (%s), and belongs to this control plane: %s',
-    (name, controllerName, isImplementedHere, expected) => {
-      const object = controllerName ? document('GatewayClass', name, `{controllerName: ${controllerName}}`) : '';
-      const { gateways, messages } = translated(object + gateway().replace('istio', name));
-      expect(gateways.length > 0).toBe(isImplementedHere);
-      expect(messages).toEqual(expected);
-    },
-  );
+    ['istio', '', 'accepted by this control plane', []],
+    ['ours', 'istio.io/gateway-controller', 'accepted by this control plane', []],
+    ['istio', 'example.com/other', 'ignored', []],
+    ['theirs', 'example.com/other', 'ignored', []],
+    ['nobody', '', 'ignored', ['KubernetesGateway shop/front spec.gatewayClassName: there is no GatewayClass nobody']],
+  ])('of class %s with controller %j is %s', (name, controllerName, result, expected) => {
+    const object = controllerName ? document('GatewayClass', name, `{controllerName: ${controllerName}}`) : '';
+    const { gateways, messages } = translated(object + gateway().replace('istio', name));
+    expect(gateways.length > 0).toBe(result !== 'ignored');
+    expect(messages).toEqual(expected);
+  });
 
   const httpsListener = (tls: string): string => `{name: s, port: 443, protocol: HTTPS, ${tls}}`;
   it.each([
@@ -172,17 +169,20 @@ describe('a Gateway', () => {
       ', options: {gateway.istio.io/listener-protocol: auto-passthrough}',
       'AUTO_PASSTHROUGH',
     ],
-  ])('passes through TLS connections of other networks: %s', (_, labels, port, extraSpec, mode) => {
-    const listener = `{name: cross, port: ${port}, protocol: TLS, tls: {mode: Passthrough${extraSpec}}}`;
-    const { gateways, messages } = translated(
-      gateway(listener).replace('namespace: shop}', `namespace: shop, labels: ${labels}}`),
-    );
-    expect(messages).toEqual([]);
-    expect(gateways[0]!.spec.servers[0]).toEqual({
-      ...{ port: { number: port, protocol: 'TLS', name: 'default' }, hosts: ['./*'] },
-      tls: { mode },
-    });
-  });
+  ])(
+    'selects the server mode for passed-through TLS connections by network, port and option: %s',
+    (_, labels, port, extraSpec, mode) => {
+      const listener = `{name: cross, port: ${port}, protocol: TLS, tls: {mode: Passthrough${extraSpec}}}`;
+      const { gateways, messages } = translated(
+        gateway(listener).replace('namespace: shop}', `namespace: shop, labels: ${labels}}`),
+      );
+      expect(messages).toEqual([]);
+      expect(gateways[0]!.spec.servers[0]).toEqual({
+        ...{ port: { number: port, protocol: 'TLS', name: 'default' }, hosts: ['./*'] },
+        tls: { mode },
+      });
+    },
+  );
 
   it('uses a Secret of another namespace if a ReferenceGrant permits it', () => {
     const grant = document(
@@ -295,14 +295,14 @@ describe('an HTTPRoute at a Gateway', () => {
   const namespaces = (labels: string): string =>
     `---\napiVersion: v1\nkind: Namespace\nmetadata: {name: stage, labels: {${labels}}}\n`;
   it.each([
-    ['from: Same', '', false],
-    ['from: None', '', false],
-    ['from: All', '', true],
-    ['from: Selector, selector: {matchLabels: {team: web}}', 'team: web', true],
-    ['from: Selector, selector: {matchLabels: {team: web}}', 'team: db', false],
-    ['from: Selector, selector: {matchExpressions: [{key: team, operator: Exists}]}', '', false],
-    ['from: Selector, selector: {matchLabels: {kubernetes.io/metadata.name: stage}}', '', true],
-  ])('in another namespace is permitted by {%s} with labels {%s}: %s', (allowed, labels, isPermitted) => {
+    ['from: Same', '', 'not permitted'],
+    ['from: None', '', 'not permitted'],
+    ['from: All', '', 'permitted'],
+    ['from: Selector, selector: {matchLabels: {team: web}}', 'team: web', 'permitted'],
+    ['from: Selector, selector: {matchLabels: {team: web}}', 'team: db', 'not permitted'],
+    ['from: Selector, selector: {matchExpressions: [{key: team, operator: Exists}]}', '', 'not permitted'],
+    ['from: Selector, selector: {matchLabels: {kubernetes.io/metadata.name: stage}}', '', 'permitted'],
+  ])('in another namespace with labels {$1} is $2 by {$0}', (allowed, labels, result) => {
     const listener = `{name: plain, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {${allowed}}}}`;
     const { virtualServices, messages } = translated(
       namespaces(labels) +
@@ -310,8 +310,8 @@ describe('an HTTPRoute at a Gateway', () => {
         service('cart', 'stage') +
         route('r', `{${toCart}}`, '', { namespace: 'stage' }),
     );
-    expect(virtualServices).toHaveLength(isPermitted ? 1 : 0);
-    expect(messages).toHaveLength(isPermitted ? 0 : 1);
+    expect(virtualServices).toHaveLength(result === 'permitted' ? 1 : 0);
+    expect(messages).toHaveLength(result === 'permitted' ? 0 : 1);
   });
 
   it('attaches to a listener once, even if it references the listener several times', () => {
