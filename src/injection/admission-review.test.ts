@@ -114,6 +114,6 @@ test.each([
   ['/inject/a%20b/c', undefined],
   ['/inject/%zz/c', undefined],
   ['/other', undefined],
-])('the path %s adds environment variables to the proxy', (path, environment) => {
+])('environmentOfPath returns for the path %s the environment variables %j', (path, environment) => {
   expect(environmentOfPath(path)).toEqual(environment);
 });

@@ -38,7 +38,7 @@ test('concurrent long tasks each get an iteration of the event loop', async () =
   expect(await turnsUntil(Promise.all(works))).toBeGreaterThanOrEqual(8);
 });
 
-test('a long task that starts when another one ends shares its iteration', async () => {
+test('a long task that starts when another one ends shares the iteration of that task', async () => {
   await nextTurn();
   const inOrder = (async () => {
     for (let i = 0; i < 10; i++) await new Turns(turnMs).runSteps(steps(1, turnMs / 2));

@@ -117,7 +117,12 @@ const rows: Readonly<Record<string, Rows>> = {
     ['outcomes are counted apart', server, 'a review is rejected with the reason if there are no settings'],
     ['any body has a review', review, 'a review never throws for '],
     ['managedFields', review, 'a patch contains no managed fields (§1.5)'],
-    ['keys of the URL', review, 'the path %s adds environment variables to the proxy', '/inject/cluster/west/net/n1'],
+    [
+      'keys of the URL',
+      review,
+      'environmentOfPath returns for the path %s the environment variables %j',
+      '/inject/cluster/west/net/n1',
+    ],
     ['an odd last key is ignored', review, '/inject/zone/a--slash--b/odd'],
   ],
   '2.1': [

@@ -127,7 +127,7 @@ test('leaves all Envoys to the next agent if resuming exceeds its limit', async 
   expect({ letsGo: table.isHandedOver, held: baseIds.held }).toEqual({ letsGo: true, held: false });
 });
 
-test('controls its Envoys again if it resumes in time', async () => {
+test('controls its Envoys again if resuming stays within the limit', async () => {
   const { predecessor, table, baseIds } = createAgent('nothing');
   const { say, events } = startMachine(predecessor.provide({ actors: { link: silentActor } }));
   say(ready);

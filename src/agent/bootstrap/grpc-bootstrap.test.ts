@@ -61,7 +61,7 @@ describe('gRPC bootstrap file', () => {
     });
   });
 
-  it('has a locality even if it is unknown, because gRPC for Node.js rejects the file otherwise', () => {
+  it('has a locality even if the locality of the proxy is unknown, because gRPC for Node.js rejects a file without one', () => {
     expect(fileOf(optionsOf()).node.locality).toEqual({});
     const env = { ISTIO_METAJSON_LABELS: '{"istio-locality":"eu/eu-1/a"}' };
     expect(fileOf(optionsOf(env)).node.locality).toEqual({ region: 'eu', zone: 'eu-1', sub_zone: 'a' });

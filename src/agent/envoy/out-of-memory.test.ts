@@ -50,7 +50,7 @@ test("reads memory.oom_control of the agent's memory group with control groups v
   expect(outOfMemoryCounter(root)()).toBe(3);
 });
 
-test('reads version 2 if both versions are mounted and version 2 has the memory controller', () => {
+test('reads control groups version 2 if both versions are mounted and version 2 has the memory controller', () => {
   const { root } = host({
     'proc/self/cgroup': '1:name=systemd:/x\n0::/x\n',
     'proc/self/mountinfo': `${v1Mounts}\n38 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n`,

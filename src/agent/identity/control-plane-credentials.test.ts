@@ -119,7 +119,7 @@ test('sends no credentials over plaintext', async () => {
     expect(read).toEqual({ headers: {}, description: expect.stringContaining('plaintext') });
 });
 
-test('adds distributed roots to those of the file, for both services', async () => {
+test('adds distributed roots to those of the file, for xDS and for the certificate authority', async () => {
   const [root, next] = [createAuthority().certificate, createAuthority().certificate];
   write('root.pem', root);
   const distributed = new DistributedRoots();

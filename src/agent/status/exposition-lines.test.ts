@@ -60,7 +60,7 @@ const invalidTexts = [
 const formats = ['text', 'OpenMetrics'] as const;
 const goodIn = { text: [...validTexts, ...inText], OpenMetrics: [...validTexts, ...inOpenMetrics] };
 
-test('keeps each valid line of both formats', () => {
+test('keeps each valid line of the text format and of OpenMetrics', () => {
   for (const format of formats) {
     for (const line of goodIn[format])
       expect(validLines(`${line}\n`, format), line).toEqual({ text: `${line}\n`, dropped: 0, hasEnded: false });

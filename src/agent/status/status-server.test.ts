@@ -115,7 +115,7 @@ test('caches a positive response until it expires or is invalidated, and extends
   expect(await status()).toBe(503);
 });
 
-test('a scrape reports an Envoy whose process is stopped and continues, without any readiness request, and logs both once', async () => {
+test('a scrape reports and logs once that the process of Envoy is stopped and that it continues, without any readiness request', async () => {
   let isStopped = true;
   // A stopped process does not respond, but the kernel accepts its connections.
   const stopped = createHttpServer((_request, response) => {

@@ -413,13 +413,13 @@ async function rootsFrom(sentRoots: string[], serverOptions?: SecureServerOption
 
 test.each([
   {
-    what: 'that no certificate is in',
+    what: 'without a valid certificate',
     sent: ['none', root.slice(0, 200)],
     refused: /no valid certificate/,
     reported: [],
   },
-  { what: 'of which one can be read', sent: ['none', root], refused: undefined, reported: [root] },
-])('reports roots $what', async ({ sent, refused, reported }) => {
+  { what: 'with one valid certificate', sent: ['none', root], refused: undefined, reported: [root] },
+])('reports only the valid certificates of roots $what', async ({ sent, refused, reported }) => {
   const { address, answers: responses } = await rootsFrom(sent);
   const proxy = await start(address, { trustBundles: true, bundles: 'served' });
   countReceived(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));

@@ -96,7 +96,7 @@ describe('a self-signed authority', () => {
     expect(nextAuthority.active?.bundle.roots).toHaveLength(2);
   });
 
-  it('knows since when the roots of a stage are distributed, also after a restart', async () => {
+  it('records when the distribution of the roots of a stage began, and restores this time after a restart', async () => {
     const { one, id } = await startedAuthority();
     const { id: next } = await one.prepareRoot();
     const trusting: Journal = { stage: 'trusting', signer: id, other: next, tainted: null };
@@ -113,7 +113,7 @@ describe('a self-signed authority', () => {
     expect(restarted.distributedSince).toBe(now.getTime());
   });
 
-  it('reads a journal of an earlier version, and counts its distribution from the restart', async () => {
+  it('accepts a journal without a valid start of the distribution, and counts the distribution from the restart', async () => {
     const { one, id } = await startedAuthority();
     const { id: next } = await one.prepareRoot();
     const trusting: Journal = { stage: 'trusting', signer: id, other: next, tainted: null };

@@ -137,7 +137,7 @@ describe.each(variants)('clusters and endpoints of sidecars in many namespaces (
     expect(largeCost!.misses).toBeLessThanOrEqual(4);
   });
 
-  it('equal those of a new client', () => {
+  it('equal, after several changes, those of a new mesh with the same objects', () => {
     const [mesh, freshMesh] = [new Mesh(smallCount, variant), new Mesh(smallCount, variant)];
     mesh.costOf(undefined);
     for (const change of [mesh.rule(7, 20), mesh.rule(3, 20), mesh.service(7, '10.2.0.1'), mesh.rule(7, 21)]) {

@@ -151,7 +151,7 @@ describe('routes of sidecars in many namespaces', () => {
     expect((many_.lookups - few_.lookups) / (manyNamespaces - fewNamespaces)).toBeLessThanOrEqual(5);
   });
 
-  it('equal those of a new client', () => {
+  it('equal, after several changes, those of a new mesh with the same objects', () => {
     const freshSpread = new Spread(manyNamespaces);
     for (const change of [largeSpread.route(3, 1), largeSpread.rule(3, 1), largeSpread.service(3, 'DNS')]) {
       largeSpread.costOf(change);

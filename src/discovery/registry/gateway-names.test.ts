@@ -16,7 +16,7 @@ const resolvedAddress = (address: string, ttl: number) => ({ status: 'fulfilled'
 const failedLookup = (reason: string) => ({ status: 'rejected', reason: new Error(reason) }) as const;
 
 describe('host names of network gateways', () => {
-  it('have no addresses until these are set, which counts as a change', () => {
+  it('have no addresses until addresses are set, and setting them counts as a change', () => {
     const { names, tracked, changes } = createNames();
     names.track(new Set(['gw']));
     expect([names.addressesOf('gw'), tracked]).toEqual([[], [['gw']]]);

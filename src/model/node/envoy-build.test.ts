@@ -91,8 +91,8 @@ describe('the supported range of Envoy versions', () => {
 
 describe('Wasm code', () => {
   it.each([
-    ['1.36', { version: [1, 36, 4], hasV8: true }, 'Envoy 1.36.4 may crash (SIGSEGV)'],
-    ['1.37', { version: [1, 37, 0], hasV8: undefined }, 'Envoy 1.37.0 may crash (SIGSEGV)'],
+    ['Envoy 1.36', { version: [1, 36, 4], hasV8: true }, 'Envoy 1.36.4 may crash (SIGSEGV)'],
+    ['Envoy 1.37', { version: [1, 37, 0], hasV8: undefined }, 'Envoy 1.37.0 may crash (SIGSEGV)'],
     ['an older, untested version', { version: [1, 30, 0], hasV8: true }, 'Envoy 1.30.0 may crash'],
     [
       'a build without V8',
@@ -109,7 +109,7 @@ describe('Wasm code', () => {
   });
 
   it.each([
-    ['1.38 with V8', { version: [1, 38, 2], hasV8: true }],
+    ['Envoy 1.38 with V8', { version: [1, 38, 2], hasV8: true }],
     ['a newer version that does not list its extensions', { version: [1, 40, 0], hasV8: undefined }],
     ['an unknown version', { version: undefined, hasV8: undefined }],
     ['a client that is not an Envoy', undefined],

@@ -113,7 +113,7 @@ describe('a change', () => {
     ['PeerAuthentication/other/p', ['CDS', 'EDS', 'LDS']],
     ['PeerAuthentication/nobody/p', []],
     ['RequestAuthentication/pay/p', []],
-  ])('affects a sidecar if it changes how services of a namespace in scope are called: %s', (key, expected) => {
+  ])('affects a sidecar only if it changes how services of a namespace in scope are called: %s', (key, expected) => {
     expect(types({ namespace: 'other' }, key)).toEqual(expected);
   });
 

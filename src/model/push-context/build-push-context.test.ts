@@ -261,7 +261,7 @@ describe('policies of a workload', () => {
   const web = givenProxy({ namespace: 'a', labels: { app: 'web' } });
   const names = (configs: readonly { readonly name: string }[]): string[] => configs.map(({ name }) => name);
 
-  it('are the policies of each kind that select it, and one and the same object while these do not change', () => {
+  it('are the policies of each kind that select the workload, in one object as long as the policies do not change', () => {
     const yaml =
       policy('PeerAuthentication', 'istio-system/mesh', '{mtls: {mode: STRICT}}') +
       policy('PeerAuthentication', 'a/web', '{selector: {matchLabels: {app: web}}}') +

@@ -43,7 +43,7 @@ describe('the policies of a workload', () => {
     'istio-system',
   );
 
-  it('are those that select it in the root namespace and its own namespace, each in the given order', () => {
+  it('are those in the root namespace and in the namespace of the workload that select it, each in the given order', () => {
     expect(pathsOf(index.policiesFor(web))).toEqual(['istio-system/mesh', 'istio-system/web', 'shop/all', 'shop/web']);
     expect(pathsOf(index.policiesFor({ namespace: 'shop', labels: {} }))).toEqual(['istio-system/mesh', 'shop/all']);
     expect(pathsOf(index.policiesFor({ namespace: 'istio-system', labels: {} }))).toEqual(['istio-system/mesh']);
@@ -64,7 +64,7 @@ describe('the policies of a workload', () => {
     }
   });
 
-  it('include those attached to an object that it implements in its namespace', () => {
+  it('include those attached to an object that the workload implements in its namespace', () => {
     const reference = { group: '', kind: 'Service', name: 'web' };
     const carrying = (namespace: string, targetFields: object = {}) => ({
       namespace,

@@ -103,7 +103,7 @@ describe('the virtual services visible to a namespace', () => {
     expect(names(index.importedServices('mesh', 'b', imports))).toEqual(names(index.servicesFor('mesh', 'b')));
   });
 
-  it('have this order even if they are added later', () => {
+  it('have the order of a complete index even if they are added one by one', () => {
     const index = all.reduce<VirtualServiceIndex>(
       (previous, _, count) => indexOf(all.slice(0, count + 1), previous),
       indexOf([]),

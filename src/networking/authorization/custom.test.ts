@@ -54,7 +54,7 @@ const inCluster = (namespace: string): string =>
     .replace('authz.shop.test', 'authz.sec.svc.cluster.local');
 
 it.each(['sec', 'istio-system', 'shop'])(
-  "a CUSTOM policy uses the provider's service in the service's own, the root or the client's namespace: %s",
+  'a CUSTOM policy uses the service of its provider in the namespace that the host name contains, the root namespace or the namespace of the client: %s',
   (namespace) => {
     const { queried } = checksOf(inCluster(namespace), policy('in-cluster'));
     expect(queried).toEqual(['outbound|9000||authz.sec.svc.cluster.local']);

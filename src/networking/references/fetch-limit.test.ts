@@ -70,9 +70,9 @@ describe('fetch limit of a cluster', () => {
   });
 
   it.each([
-    ['no limit, which means 15 s in Envoy', adsSecret, 1_000, ['1s', '1s']],
-    ['no limit, if the limit is not below 15 s', agentFileSecret, 15_000, []],
-  ] as const)('the limit applies to a source with %s', (_name, secret, fetchMs, timeouts) => {
+    ['the limit instead of the 15 s of Envoy', adsSecret, 1_000, ['1s', '1s']],
+    ['no limit if the limit is not below the 15 s of Envoy', agentFileSecret, 15_000, []],
+  ] as const)('a source without a timeout gets %s', (_name, secret, fetchMs, timeouts) => {
     const cluster = create(ClusterSchema, {
       name: 'c',
       transportSocket: { name: 'tls', configType: { case: 'typedConfig', value: tls(secret, 'kubernetes://web') } },

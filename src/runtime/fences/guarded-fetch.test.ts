@@ -82,10 +82,10 @@ describe("the fetch of a tenant's URL", () => {
   });
 
   it.each([
-    ['its own address', ['127.0.0.1']],
-    ['its own address in IPv6', ['::1']],
+    ['an address of this host', ['127.0.0.1']],
+    ['an IPv6 address of this host', ['::1']],
     ['a metadata service', ['169.254.169.254']],
-    ['a permitted address that is resolved together with its own', ['127.0.0.2', '127.0.0.1']],
+    ['a permitted address that is resolved together with an address of this host', ['127.0.0.2', '127.0.0.1']],
   ])('does not connect to %s by a host name', async (_, addresses) => {
     await expect(get('http://idp.tenant.test:PORT/', resolvingTo(addresses))).rejects.toThrow(
       /^host idp\.tenant\.test resolves to \S+, which is a/,

@@ -145,7 +145,7 @@ test('LineSink waits at the end of the program for a slow log reader up to a lim
   await sink.end(1_000);
 });
 
-test('LineSink resumes a waiting writer when the queue is empty or, while lines are lost, at its limit or immediately', async () => {
+test('LineSink lets a writer wait until the queue is empty or the time limit expires, and not at all after a timeout or while lines are lost', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   expect(sink.waitForSpace(1_000)).toBeUndefined();

@@ -87,9 +87,12 @@ test('a log line has the same content as JSON with --log_as_json (agent §1.1)',
   });
 });
 
-test.each([false, true])(
-  'a log line is written only if --log_output_level enables its level for its scope (as JSON: %s, agent §1.1)',
-  (asJson) => {
+test.each([
+  ['text', false],
+  ['JSON', true],
+] as const)(
+  'a log line is written as %s only if --log_output_level enables its level for its scope (agent §1.1)',
+  (_, asJson) => {
     const lines = writtenLines({ asJson, outputLevel: 'default:warn,ads:debug,push:none' }, (log) => {
       for (const scope of ['default', 'ads', 'push', 'constructor']) {
         const scopedLog = log.scope(scope);
@@ -134,7 +137,10 @@ describe('the event of a log line', () => {
   });
 });
 
-test.each([false, true])('a log call below the log level reads no field and writes nothing (as JSON: %s)', (asJson) => {
+test.each([
+  ['text', false],
+  ['JSON', true],
+] as const)('a log call below the log level reads no field and writes no %s', (_, asJson) => {
   let reads = 0;
   const fields = Object.defineProperty({}, 'reason', { enumerable: true, get: () => ++reads });
   const options = { asJson, outputLevel: 'default:error', callers: 'all', stackTraceLevel: 'default:debug' };

@@ -26,7 +26,7 @@ test('an event sent with a delay has no recorded cause because its sender is idl
   expect(eventTo('root', 'late', records)).not.toHaveProperty('cause');
 });
 
-test("the recorded causes of an actor's end are the parent's reason for stopping it, or the event that completed it first", () => {
+test("the record of an actor's end has the parent's reason for stopping the actor as its cause, and the event that the actor was processing as `during`", () => {
   const child = setup({}).createMachine({
     on: { work: { actions: [sendParent({ type: 'enough' }), assign({ done: true })] } },
   });

@@ -151,7 +151,7 @@ test('root finds the token of another user’s program in that user’s run dire
   expect(overIpv6.token).toBe(aToken);
 });
 
-test('the search for a token finds one below the default --configPath, which a program with a read-only root uses', () => {
+test('the search for a token finds the token below the default --configPath, where a program with a read-only root writes it', () => {
   const root = mkdtempSync(join(tmpdir(), 'working-directory-'));
   const cwd = vi.spyOn(process, 'cwd').mockReturnValue(root);
   onTestFinished(() => {

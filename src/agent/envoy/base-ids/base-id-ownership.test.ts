@@ -121,7 +121,7 @@ test('lets exactly one of several agents resume a base ID whose abstract socket 
   expect((await agents(2, { folder, baseId })).filter(({ has }) => has)).toHaveLength(1);
 });
 
-test('excludes agents of the same container while an agent owns the name', async () => {
+test('lets no other agent of the container claim a base ID that an agent owns', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   expect((await agents(3, { folder, baseId })).filter(({ has }) => has)).toHaveLength(1);
   expect((await agents(2, { folder, baseId })).filter(({ has }) => has)).toEqual([]);

@@ -153,7 +153,7 @@ test('fields of payloads are converted by the event, at any depth', () => {
   expect(convert({ kind: 'event', from: 'a', to: 'b', event: other })).toMatchObject({ event: other });
 });
 
-test('fields of contexts, inputs and outputs are converted by the machine, those of effects by their parent', () => {
+test('fields of contexts, inputs and outputs are converted by the machine, and the fields of effects by the machine of the parent', () => {
   const convert = convertNames();
   const input = { name: 'epoch-1', doomed: false };
   expect(convert({ kind: 'spawn', actor: 'epoch-1', machine: 'epoch', input })).toMatchObject({

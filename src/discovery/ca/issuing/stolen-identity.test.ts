@@ -155,17 +155,14 @@ describe('a token', () => {
         return `${header}.${base64(claims)}.${signature}`;
       },
     ],
-  ])(
-    'authenticates as the claimed identity only if signatures are not verified: a token %s',
-    async (_, createToken) => {
-      const keys = localKeys({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid: 'k0' }] });
-      const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };
-      const peer = peerWith(await createToken());
-      const verified = bearerToken({ name: 'test', rule, trustDomain: () => 'cluster.local' });
-      expect(await verified.authenticate(peer)).toHaveProperty('failure');
-      expect(await unverified.authenticate(peer)).toEqual({ identities: [otherId] });
-    },
-  );
+  ])('%s authenticates as the claimed identity only if signatures are not verified', async (_, createToken) => {
+    const keys = localKeys({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid: 'k0' }] });
+    const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };
+    const peer = peerWith(await createToken());
+    const verified = bearerToken({ name: 'test', rule, trustDomain: () => 'cluster.local' });
+    expect(await verified.authenticate(peer)).toHaveProperty('failure');
+    expect(await unverified.authenticate(peer)).toEqual({ identities: [otherId] });
+  });
 });
 
 describe('a client', () => {

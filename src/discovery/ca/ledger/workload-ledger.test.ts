@@ -23,7 +23,7 @@ const missingRenewals = (ledger: WorkloadLedger, authority: string, hours = 0) =
   ledger.missingRenewal([authority], hours * hourMs);
 
 describe('a rotation', () => {
-  it('waits until a workload reports a new certificate, however many were signed', () => {
+  it('waits until a workload reports a new certificate, however many certificates were signed for the workload', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 30);

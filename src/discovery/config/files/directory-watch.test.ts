@@ -258,7 +258,7 @@ it('a watch continues with the rest of a tree if its error handler throws', asyn
   expect(caughtErrors.map(({ error }) => String(error))).toContain('Error: no log');
 });
 
-it('a watch reports the whole directory only if parts of it were watched too late, not because it is large', async () => {
+it('a watch reports the whole directory only if the watch of a part started too late, not because the directory is large', async () => {
   for (let i = 0; i < 20_000; i++) writeFileSync(join(root, `${i}.txt`), '');
   reportedPaths = [];
   const handlers = {

@@ -216,7 +216,7 @@ describe('routes at gateways beyond the export limit', () => {
     expect(specOf(objectSet, 'b')).not.toHaveProperty('exportTo');
   });
 
-  it('have their own limit, whose setting the message names', () => {
+  it('have a separate limit, and the message names the setting of this limit', () => {
     const objectSet = new BudgetFixture(20);
     objectSet.put(bound('a', 1, 11), bound('b', 2, 8), bound('c', 3, 8));
     expect(objectSet.names).toEqual(['c']);

@@ -165,7 +165,7 @@ describe('the size limit of a namespace', () => {
     expect(shares.bytesOf('mallory')).toBe(previous);
   });
 
-  it('limits also the stored names of rejected objects, and only counts the rest', () => {
+  it('also limits the stored names of rejected objects, and counts further objects without their names', () => {
     const { store, put } = createLimitedStore(100);
     for (let at = 0; at < 1_000; at++) put(largeObject(`s${at}`));
     expect(store.size).toBe(maxNamedRefusals);

@@ -11,7 +11,7 @@ const entry = (endpoints: readonly string[]) =>
     endpoints: endpoints.map((address) => ({ address })),
   });
 
-it('MeshState reports why services and endpoints changed, as their registries count it', () => {
+it('MeshState counts changes by the reasons service and endpoint, and counts nothing for an unchanged object', () => {
   const world = new GivenWorld([]);
   const reasons = (endpoints: readonly string[]): unknown => {
     const key = 'ServiceEntry/a/x';

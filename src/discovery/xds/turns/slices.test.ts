@@ -106,7 +106,7 @@ async function recordTurns(events: string[], turns: number): Promise<string> {
   return events.join(' ');
 }
 
-test('Slices share the time of an event loop iteration, and those that had none run first in the next one', async () => {
+test('Slices share the time of an event loop iteration, and work that got no time runs first in the next iteration', async () => {
   const slice = { stepMs: 0.75 * maxSliceMs, steps: 2 };
   const events = timedSlices({ name: 'a', ...slice }, { name: 'b', ...slice }, { name: 'c', ...slice });
   expect(await recordTurns(events, 4)).toBe('a b | c a | b c | |');

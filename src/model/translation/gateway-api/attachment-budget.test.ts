@@ -105,7 +105,7 @@ describe('routes from one namespace at a Gateway with many listeners', () => {
     expect(KubernetesGateway.get('shop/front')!.listeners[0]!.attachedRoutes).toBe(16);
   });
 
-  it('match their requests with 503 above the limit, so that these match no wider route of an older object', () => {
+  it('respond to their requests with 503 above the limit, so that the requests match no wider route of an older object', () => {
     const wildcardRoute = route('wide', { created: '1969-01-01T00:00:00Z' });
     const { virtualServices } = translate(gateway(16) + cart + wildcardRoute + largeRoutes(16).join(''));
     const routesFor = (uri: string) =>

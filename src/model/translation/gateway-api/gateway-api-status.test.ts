@@ -137,7 +137,7 @@ describe('the status of a GRPCRoute', () => {
   const statusOf = (yaml: string): string[] =>
     summaryOf(statusesOf(yaml).GRPCRoute.get('shop/cart')!.parents[0]!.conditions);
 
-  it('is like that of an HTTPRoute, and its listener counts both even if they have the same name', () => {
+  it('is like that of an HTTPRoute, and the listener counts a GRPCRoute and an HTTPRoute of the same name as two routes', () => {
     const bothRoutes = gateway() + grpc() + at() + cart;
     expect(statusOf(bothRoutes)).toEqual(goodConditions);
     expect(routeOf(bothRoutes)).toEqual(goodConditions);
