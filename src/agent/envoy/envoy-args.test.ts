@@ -46,9 +46,12 @@ test.each([
   ['misc:warn,info', { level: 'info', components: 'misc:warn', dropped: [] }],
   ['misc:warn,info,upstream:debug', { level: 'info', components: 'misc:warn,upstream:debug', dropped: [] }],
   ['a:b:c,info', { level: 'info', components: '', dropped: ['a:b:c'] }],
-])('has level, component levels and rejected items of --proxyLogLevel %s', (spec, expected) => {
-  expect(parseProxyLogLevel(spec, '')).toEqual(expected);
-});
+])(
+  'has the valid level and component levels of --proxyLogLevel %s, and returns the rejected items',
+  (spec, expected) => {
+    expect(parseProxyLogLevel(spec, '')).toEqual(expected);
+  },
+);
 
 test('uses --proxyComponentLogLevel only if --proxyLogLevel has no component levels', () => {
   expect(parseProxyLogLevel('info', 'misc:error').components).toBe('misc:error');

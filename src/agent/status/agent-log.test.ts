@@ -56,7 +56,7 @@ test('warns about a failed start, but not about a canceled one', () => {
   ]);
 });
 
-test("logs one warning with the epoch's reason if a start fails with its epoch", () => {
+test('logs one warning, with the reason of the epoch, if a start fails because the epoch fails', () => {
   const recorder = createRecorder({ program: 'test' });
   const { log, lines } = recordingLog();
   logRecords(recorder, log, { states: agentStates, entry: agentLog() });

@@ -174,18 +174,18 @@ describe('a self-signed authority', () => {
     expect(warnings).toMatchObject([{ event: 'authority.expired', next: 'new root' }]);
   });
 
-  it.each(['neither', 'expired', 'remaining'])(
-    'keeps the other root when one expires during a rotation (tainted: %s)',
+  it.each(['neither', 'the expired', 'the remaining'])(
+    'keeps the other root when one expires during a rotation in which %s root is tainted',
     async (taintedRoot) => {
       const { one, id } = await startedAuthority();
       pass(60 * hour);
       const { id: next } = await one.prepareRoot();
-      const taintedId = { neither: null, expired: id, remaining: next }[taintedRoot]!;
+      const taintedId = { neither: null, 'the expired': id, 'the remaining': next }[taintedRoot]!;
       one.writeJournal({ stage: 'signing', signer: next, other: id, tainted: taintedId });
       pass(50 * hour);
       expect(authority().load()).toEqual({
         outcome: 'resumed',
-        journal: { stage: 'steady', signer: next, other: null, tainted: taintedRoot === 'remaining' ? next : null },
+        journal: { stage: 'steady', signer: next, other: null, tainted: taintedRoot === 'the remaining' ? next : null },
       });
     },
   );
@@ -297,7 +297,7 @@ describe('a plugged-in authority', () => {
     expect(one.readCandidate((renewed as { id: string }).id)).toMatchObject({ outcome: 'replaced' });
   });
 
-  it('does not use a reverted authority again until it is ordered or replaced, also after a restart', async () => {
+  it('does not use a reverted authority again until an operator orders this or replaces the authority, even after a restart', async () => {
     const { one, id } = begunWith(rootOf('root'));
     const [other, key] = [rootOf('other'), keyOf()];
     plug(other, key);
@@ -395,19 +395,19 @@ describe('a plugged-in authority', () => {
     expect(warnings.map(({ event }) => event)).toEqual(Array(2).fill('authority.keyReused'));
   });
 
-  it.each([false, true])(
-    'starts a rotation if another root was plugged in before a start (tainted: %s)',
-    (isTainted) => {
-      const { one, id } = begunWith(rootOf('root'));
-      const taintedId = isTainted ? id : null;
-      one.writeJournal({ stage: 'steady', signer: id, other: null, tainted: taintedId });
-      plug(rootOf('other'));
-      expect(authority().load()).toEqual({
-        outcome: 'resumed',
-        journal: { stage: 'trusting', signer: id, other: expect.not.stringMatching(id), tainted: taintedId },
-      });
-    },
-  );
+  it.each([
+    ['an untainted', false],
+    ['a tainted', true],
+  ] as const)('starts a rotation from %s root if another root was plugged in before a start', (_, isTainted) => {
+    const { one, id } = begunWith(rootOf('root'));
+    const taintedId = isTainted ? id : null;
+    one.writeJournal({ stage: 'steady', signer: id, other: null, tainted: taintedId });
+    plug(rootOf('other'));
+    expect(authority().load()).toEqual({
+      outcome: 'resumed',
+      journal: { stage: 'trusting', signer: id, other: expect.not.stringMatching(id), tainted: taintedId },
+    });
+  });
 
   it('keeps the taint of a root whose intermediate was replaced before a start', () => {
     const root = rootOf('root');

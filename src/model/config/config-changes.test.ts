@@ -28,15 +28,15 @@ describe('a push to proxies for an updated object', () => {
   });
 
   it.each([
-    ['an annotation of another project', { annotations: { note: 'x' } }, false],
-    ["an annotation of Istio's", { annotations: { 'networking.istio.io/x': 'y' } }, true],
-    ['the spec', { spec: { servers: [1] } }, true],
-    ['the age', { creationTimestamp: 5 }, true],
-    ['a label of a Gateway', { labels: { app: 'web' } }, false],
-    ['the generation and the uid', { generation: 2, uid: 'other' }, false],
-    ['the status', { status: { conditions: [] } }, true],
-  ])('depends on which field changes: %s', (_, overrides, expected) => {
-    expect(needsPush(config('a'), config('a', overrides))).toBe(expected);
+    ['an annotation of another project', { annotations: { note: 'x' } }, 'not needed'],
+    ["an annotation of Istio's", { annotations: { 'networking.istio.io/x': 'y' } }, 'needed'],
+    ['the spec', { spec: { servers: [1] } }, 'needed'],
+    ['the age', { creationTimestamp: 5 }, 'needed'],
+    ['a label of a Gateway', { labels: { app: 'web' } }, 'not needed'],
+    ['the generation and the uid', { generation: 2, uid: 'other' }, 'not needed'],
+    ['the status', { status: { conditions: [] } }, 'needed'],
+  ])('is $2 after a change of $0', (_, overrides, need) => {
+    expect(needsPush(config('a'), config('a', overrides))).toBe(need === 'needed');
   });
 
   it('is needed if labels of a WorkloadEntry change, because these are the labels of its workload', () => {

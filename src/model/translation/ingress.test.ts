@@ -65,28 +65,43 @@ spec: {controller: example.com/other}
   const classNamed = (name: string): string => `{ingressClassName: ${name}, ${oneRule.slice(1)}`;
 
   it.each([
-    ['an annotation with this class', strict, ingress('i', oneRule), true],
-    ['an annotation with this class', lenient, ingress('i', oneRule), true],
+    ['an annotation with this class in the mode STRICT', strict, ingress('i', oneRule), 'translated'],
+    ['an annotation with this class in the mode DEFAULT', lenient, ingress('i', oneRule), 'translated'],
     [
       'an annotation with another class',
       lenient,
       ingress('i', oneRule, 'annotations: {kubernetes.io/ingress.class: x}'),
-      false,
+      'not translated',
     ],
-    ['an IngressClass of this control plane', strict, ingress('i', classNamed('ours'), 'labels: {}'), true],
-    ['an IngressClass of another controller', lenient, ingress('i', classNamed('theirs'), 'labels: {}'), false],
-    ['an IngressClass that does not exist', lenient, ingress('i', classNamed('missing'), 'labels: {}'), false],
-    ['no class in the mode STRICT', strict, ingress('i', oneRule, 'labels: {}'), false],
-    ['no class in the mode DEFAULT', lenient, ingress('i', oneRule, 'labels: {}'), true],
+    ['an IngressClass of this control plane', strict, ingress('i', classNamed('ours'), 'labels: {}'), 'translated'],
+    [
+      'an IngressClass of another controller',
+      lenient,
+      ingress('i', classNamed('theirs'), 'labels: {}'),
+      'not translated',
+    ],
+    [
+      'an IngressClass that does not exist',
+      lenient,
+      ingress('i', classNamed('missing'), 'labels: {}'),
+      'not translated',
+    ],
+    ['no class in the mode STRICT', strict, ingress('i', oneRule, 'labels: {}'), 'not translated'],
+    ['no class in the mode DEFAULT', lenient, ingress('i', oneRule, 'labels: {}'), 'translated'],
     [
       'an annotation with this class in the mode OFF',
       { ...strict, ingressControllerMode: 'OFF' } as const,
       ingress('i', oneRule),
-      false,
+      'not translated',
     ],
-    ['a class with another configured name', { ...strict, ingressClass: 'edge' }, ingress('i', oneRule), false],
-  ])('decides whether the Ingress is translated: %s', (_, settings, document, isTranslated) => {
-    expect(translated([document, classes], settings).length > 0).toBe(isTranslated);
+    [
+      'a class with another configured name',
+      { ...strict, ingressClass: 'edge' },
+      ingress('i', oneRule),
+      'not translated',
+    ],
+  ])('decides that an Ingress with $0 is $3', (_, settings, document, result) => {
+    expect(translated([document, classes], settings).length > 0).toBe(result === 'translated');
   });
 });
 

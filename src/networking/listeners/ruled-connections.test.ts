@@ -36,7 +36,7 @@ it.each<[string, ServiceCase, { host?: string; namespace?: string }, 'stay' | 'c
   ['with TCP', {}, {}, 'change'],
   ['with TCP, by a wildcard rule of the root namespace', {}, { host: '*.test', namespace: 'istio-system' }, 'change'],
   [
-    'with TCP, by a wildcard rule of its namespace',
+    'with TCP, by a wildcard rule of the namespace of the service',
     { namespace: 'other' },
     { host: '*.test', namespace: 'other' },
     'change',
@@ -45,21 +45,21 @@ it.each<[string, ServiceCase, { host?: string; namespace?: string }, 'stay' | 'c
   ['that the client does not see', { namespace: 'other', exportTo: ['.'] }, {}, 'stay'],
   ['to which another rule applies', {}, { host: 't.test' }, 'stay'],
   ["of the client's workload", { endpoint: '10.9.0.1' }, {}, 'change'],
-  ["of the client's workload, which it does not see", { exportTo: ['~'], endpoint: '10.9.0.1' }, {}, 'change'],
+  ["of the client's workload, which the client does not see", { exportTo: ['~'], endpoint: '10.9.0.1' }, {}, 'change'],
   [
-    "of the client's workload, which it does not see, by a wildcard rule",
+    "of the client's workload, which the client does not see, by a wildcard rule",
     { exportTo: ['~'], endpoint: '10.9.0.1' },
     { host: '*.test' },
     'change',
   ],
   [
-    "of another namespace at the address of the client's workload, which it does not see",
+    "of another namespace at the address of the client's workload, which the client does not see",
     { namespace: 'other', exportTo: ['.'], endpoint: '10.9.0.1' },
     {},
     'stay',
   ],
 ])(
-  'a changed connection timeout rebuilds only the affected listeners of a client: a service %s',
+  'the listeners of a client $3 after a change of the connection timeout for a service $0',
   (_, serviceSpec, ruleSpec, expected) => {
     const world = new GivenWorld([service(serviceSpec), rule(1_000, ruleSpec)]);
     const node = world.connect('10.9.0.1', { namespace: 'shop' });

@@ -211,7 +211,7 @@ describe('the endpoint limit of a namespace', () => {
     expect(objectSet.limited.get('EndpointSlice/mallory/s5')!.config.spec).toMatchObject({ endpoints: [] });
   });
 
-  it('limits the youngest objects regardless of the order of arrival, reports each once, and admits them when there is room', () => {
+  it('limits the youngest objects regardless of the order of arrival, reports each once, and admits them when the total allows it', () => {
     const entries = listOf(4, (index) => entry(`s${index}`, { age: index, hosts: 50 }));
     const workloads = listOf(1_000, (index) => workload(index));
     for (const order of [

@@ -71,7 +71,7 @@ describe('the delay of an object in the status queue', () => {
   });
 });
 
-it('the status queue ends all delays when another replica can have written', () => {
+it('the status queue ends all delays when another replica can have written statuses', () => {
   const queue = new StatusQueue<string>({ pauseMs: 10_000 });
   for (const key of ['a', 'b']) queue.markWritten(key, 0);
   queue.add('a', 'a', false, 1);

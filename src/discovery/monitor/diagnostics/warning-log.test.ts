@@ -38,7 +38,7 @@ test('a warning is logged once for each version of its object and set of codes, 
   expect(fixture.record({ ...web, resourceVersion: '2', code: 'HOST_NOT_FOUND' })).toHaveLength(1);
 });
 
-test('a namespace that changes its objects without end logs a few lines in an interval, and does not delay others', () => {
+test('a namespace that changes its objects continuously gets few lines in an interval, and does not delay lines of other namespaces', () => {
   const fixture = new LogFixture();
   expect(fixture.record(...many('hostile', 200))).toHaveLength(6);
   for (let version = 2; version < 10; version++) {

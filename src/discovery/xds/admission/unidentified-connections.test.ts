@@ -134,7 +134,7 @@ test('The xDS server does not count time in its admission queue as silence of th
   await stream.next();
 });
 
-test('The xDS server processes requests that it read in advance once and in order', async ({ start }) => {
+test('The xDS server processes each request that it read in advance once and in order', async ({ start }) => {
   const { source, client } = await start({ limits: { streamsPerSecond: 4 } });
   source.set(endpointType, 'a');
   client().sotw().send({ node: givenNode, typeUrl: clusterType });
