@@ -192,7 +192,7 @@ describe('a write order', () => {
       { ...objectPlace, verb: 'delete', version: '7' },
       { method: 'DELETE', name: 'roots', body: { preconditions: { resourceVersion: '7' } } },
     ],
-  ])('becomes a request with its base version, if the verb $0.verb has one', async (writeOrder, request) => {
+  ])('becomes a request that contains the base version, if the verb $verb has one', async (writeOrder, request) => {
     expect(await requestFor(writeOrder)).toMatchObject(request);
   });
 

@@ -218,7 +218,7 @@ describe('the view and the observer of the xDS server', () => {
 });
 
 describe('the xDS server', () => {
-  test('a drain ends streams with OK and rejects new ones', async ({ serve }) => {
+  test('ends streams with OK during a drain, and rejects new ones', async ({ serve }) => {
     const world = await serve();
     const client = world.client();
     const streams = [
@@ -235,7 +235,7 @@ describe('the xDS server', () => {
     expect(await world.client().sotw().ended).toMatchObject({ code: code.unavailable });
   });
 
-  test('a drain rejects a stream that waits for admission with UNAVAILABLE', async ({ serve }) => {
+  test('rejects a stream that waits for admission with UNAVAILABLE during a drain', async ({ serve }) => {
     let arrivedCount = 0;
     let drained: Promise<void> | undefined;
     const isReady = (): boolean => {
@@ -253,7 +253,7 @@ describe('the xDS server', () => {
     await drained;
   });
 
-  test('a drain takes no longer than its budget, even if clients do not respond', async ({ serve }) => {
+  test('completes a drain within the time budget, even if clients do not respond', async ({ serve }) => {
     const world = await serve();
     world.source.set(clusterType, 'big', 3_000_000);
     const stalledStream = world.client().sotw();
@@ -263,7 +263,7 @@ describe('the xDS server', () => {
     expect(await msWithoutQueueing([process.pid], () => world.server.drain(300))).toBeLessThan(600);
   });
 
-  test('a drain sends no changes, also not to streams that await an acknowledgement', async ({ serve }) => {
+  test('sends no changes during a drain, not even to streams that await an acknowledgement', async ({ serve }) => {
     const world = await serve();
     const stream = world.client().sotw();
     stream.send({ node, typeUrl: clusterType });
@@ -277,7 +277,7 @@ describe('the xDS server', () => {
     expect(stream.responses).toHaveLength(1);
   });
 
-  test('a stream that is being closed is not closed again', async ({ serve }) => {
+  test('does not close a stream again that is being closed', async ({ serve }) => {
     const records: TraceRecord[] = [];
     const recorder = createRecorder({ program: 'test' });
     recorder.observe((record) => records.push(record));
@@ -292,19 +292,19 @@ describe('the xDS server', () => {
     expect(records.filter((one) => one.kind === 'event' && one.event.type === 'connection.drain')).toHaveLength(1);
   });
 
-  test('a drain without streams ends immediately', async ({ serve }) => {
+  test('completes a drain without streams immediately', async ({ serve }) => {
     const { server } = await serve();
     expect(await msWithoutQueueing([process.pid], () => server.drain(5_000))).toBeLessThan(1_000);
   });
 
-  test('a connection above the maximum age ends with UNAVAILABLE', async ({ serve }) => {
+  test('ends a connection above the maximum age with UNAVAILABLE', async ({ serve }) => {
     const world = await serve({ limits: { maxConnectionAgeMs: 1_500, maxConnectionAgeGraceMs: 500 } });
     const stream = await openSubscribedStream(world.client());
     expect(await stream.ended).toMatchObject({ code: code.unavailable });
     await eventuallyHolds(() => expect(world.server.connections()).toEqual([]));
   });
 
-  test('a port in use is reported with its address and a hint', async ({ serve }) => {
+  test('reports a port in use with its address and a hint', async ({ serve }) => {
     const { port } = await serve();
     const other = createAdsServer({ source: new ScriptedSource(), logger: silentLogger });
     await expect(other.listen(`127.0.0.1:${port}`)).rejects.toMatchObject({

@@ -127,7 +127,7 @@ describe('types and fields of a newer Envoy version', () => {
   });
 
   it.each(['500ms', '1m', '.5s', '+1s', '5', '1h30m', 5])(
-    'a TypedStruct is invalid with a duration of %j at any depth, because Envoy parses and rejects the duration',
+    'are rejected in a TypedStruct with a duration of %j at any depth, because Envoy parses and rejects the duration',
     (fixed_delay) => {
       const fault = 'envoy.extensions.filters.http.fault.v3.HTTPFault';
       const inner = (duration: unknown) => ({
@@ -151,7 +151,7 @@ describe('types and fields of a newer Envoy version', () => {
     },
   );
 
-  it('a TypedStruct that a user wrote is unchanged', () => {
+  it('are unchanged in a TypedStruct that a user wrote', () => {
     const nestedStruct = struct(lua, { anything: { '@type': 'a/b' } });
     expect(decodeOf(nestedStruct)).toEqual({ json: nestedStruct, unknown: [] });
   });

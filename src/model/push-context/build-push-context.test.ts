@@ -436,7 +436,7 @@ describe('short names in a push context', () => {
     expect(led(nextMesh)).toBe(host);
   });
 
-  it('the egress proxy for unknown destinations in a push context is taken from the Sidecar object', () => {
+  it('apply to the egress proxy in a Sidecar object, and are resolved again when a Service with the name is added', () => {
     const policy = '{mode: ALLOW_ANY, egressProxy: {host: reviews, port: {number: 80}}}';
     const sidecar = object('Sidecar', 'a/own', `{outboundTrafficPolicy: ${policy}}`);
     const proxy = givenProxy({ namespace: 'a' });
