@@ -101,7 +101,7 @@ describe('readLogMessage', () => {
     expect(entries).toMatchObject([{ protocol: 'tcp', streamId: 'c', type: 2, received: 10, sent: 20 }]);
   });
 
-  test('knows the name of each response flag of the API', () => {
+  test('has a name for each response flag of the API', () => {
     const fields = ResponseFlagsSchema.fields.map(({ number }) => number);
     expect(Object.keys(flagNames).map(Number)).toEqual(fields.sort((a, b) => a - b));
   });

@@ -232,7 +232,7 @@ test('ends each stream that requests an unavailable file secret, until the secre
   expect((await first.next(2)).name).toBe(name);
 });
 
-test('sends another secret with the same nonce if a client subscribes to it after its acknowledgement', async () => {
+test('sends another secret if a client adds its name when it repeats an acknowledgement with the same nonce', async () => {
   issue();
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();

@@ -55,7 +55,7 @@ describe('the search for states from which the goal is unreachable', () => {
     expect(findShortest(() => worldOf(waits, ['answered'])).found?.path).toEqual(['lose']);
   });
 
-  test('does not count on a choice that might never happen, even if it is free', () => {
+  test('does not rely on a choice that might never happen, even if the choice is free', () => {
     const unfairEdges: Edges = {
       start: { ask: { to: 'waiting' } },
       waiting: { answer: { to: 'answered', fair: false }, wait: { to: 'waiting' } },

@@ -40,7 +40,7 @@ describe('chartpilot diagram', () => {
     for (const line of lines) expect(existsSync(join(packageRoot(), line.split(/ +/)[1]!)), line).toBe(true);
   });
 
-  test('knows every machine of the programs by a name', () => {
+  test('accepts a name for every machine of the programs', () => {
     const ids = [...machinesOf(agentMachine), ...machinesOf(discoveryMachine)].map(({ id }) => id);
     expect(namedMachines.map(({ name }) => name)).toEqual(expect.arrayContaining(ids));
   });

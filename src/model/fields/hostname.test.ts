@@ -40,7 +40,7 @@ describe('host names and wildcards', () => {
     expect([...widerHosts('*')]).toEqual(['*']);
   });
 
-  it('are matched to the most specific key, like by a scan of all keys', () => {
+  it('are matched to the same most specific key as by a scan of all keys', () => {
     const label = fc.constantFrom('a', 'b', 'c');
     const host = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join('.'));
     const key = fc.oneof(

@@ -43,7 +43,7 @@ describe('Gateway servers on the same proxy', () => {
     ]);
   });
 
-  it('an HTTPS server is rejected if another server, which the reason names, has the same route configuration name', () => {
+  it('an HTTPS server is rejected if another server has the same route configuration name, and the reason names that server', () => {
     const server = (name: string, host: string): string =>
       `[{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: [${host}], ${tls} }]`;
     const mergedGateways = merge(gateway('a', server('x.y', 'a.test')) + gateway('y.a', server('x', 'b.test')));
@@ -263,7 +263,7 @@ describe('Gateway servers on the same proxy', () => {
     });
   });
 
-  it('a server of another type on an occupied port is rejected, and the reason names the owner', () => {
+  it('a server of another type on an occupied port is rejected, and the reason names the server that has the port', () => {
     const mergedGateways = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]') +
         gateway('b', '[{ port: { number: 80, name: tcp, protocol: TCP }, hosts: ["*"] }]'),

@@ -148,7 +148,7 @@ describe('gRPC route configuration of a port', () => {
     ]);
   });
 
-  it('a route is kept if it matches the method of all calls', () => {
+  it('a route is kept if it matches the method POST, which all calls have', () => {
     expect(
       generatorsFor(route({ match: [{ method: { exact: 'POST' } }] })).routes()!.virtualHosts[0]!.routes[0]!.match!
         .headers,

@@ -33,7 +33,7 @@ describe('filter chain match with earlier chains', () => {
     ]);
   });
 
-  it('matches do not conflict if their sources differ or only one has a list', () => {
+  it('matches do not conflict if their sources differ or only one has server names', () => {
     const takenMatches = new UsedMatches();
     takenMatches.reserve({ serverNames: ['a'] });
     expect(takenMatches.reserve({ serverNames: ['a'], sourceSubnet: '10.0.0.0/8' })).toHaveLength(1);

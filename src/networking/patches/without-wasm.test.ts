@@ -109,7 +109,7 @@ describe('patches with Wasm code', () => {
     expect(sets[0]).not.toBe(sets[2]);
   });
 
-  it('the status belongs to the original patch', () => {
+  it('the status of the original patch states that the patch is applied', () => {
     const patchedMesh = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
     patchedMesh.json('listeners', { ...nodes.server, envoy: { version: [1, 36, 0], hasV8: true } });
     const [parsedPatch] = patchedMesh.mesh.configs.EnvoyFilter[0]!.spec.configPatches;

@@ -176,7 +176,7 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
     expect(routes(yaml)).toEqual(['a.test → of-first,of-second,younger']);
   });
 
-  it("the routes of each port that maps to the pod's port are added, even in one object", () => {
+  it("the routes of each port that maps to the pod's port are added, even if one VirtualService contains all of them", () => {
     const server = (number: number): string =>
       `{ port: { number: ${number}, name: http-${number}, protocol: HTTP }, hosts: ["*"] }`;
     const service = { hostname: 'gw.ingress.svc.cluster.local', labels: {} };

@@ -51,7 +51,7 @@ describe('access logs of a connection', () => {
     expect(chosenLogs(telemetries, none, 'CLIENT')).toEqual([{ target: 'd' }]);
   });
 
-  it('access logs are disabled if rules name providers only for the other side', () => {
+  it('access logs are disabled if rules name providers only for the other side of connections', () => {
     expect(chosenLogs(telemetriesWith([{ providers: ['c'], match: { mode: 'SERVER' } }]), none, 'CLIENT')).toEqual([]);
   });
 });

@@ -32,7 +32,7 @@ describe('tracing of requests', () => {
     });
   });
 
-  it('a rule with a mode applies to only one side', () => {
+  it('a rule with a mode applies only to the client side or only to the server side', () => {
     const telemetries = telemetriesWith([{ match: { mode: 'SERVER' }, randomSamplingPercentage: 0 }]);
     expect(chosenTracing(telemetries, mesh, 'SERVER')?.sampling).toBe(0);
     expect(chosenTracing(telemetries, mesh, 'CLIENT')?.sampling).toBeUndefined();

@@ -8,7 +8,7 @@ const sources = (): string[] =>
   globSync('src/**/*.ts', { cwd: packageRoot(), exclude: (name) => name.endsWith('.test.ts') || name === 'gen' });
 const textOf = (path: string): string => readFileSync(join(packageRoot(), path), 'utf8');
 
-test('every log scope of the programs is known', () => {
+test('the list of log scopes contains every scope that the source files use', () => {
   const scopes = sources().flatMap((path) =>
     [...textOf(path).matchAll(/(?:\.scope|#log)\('([^']+)'/g)].map(([, scope]) => scope!),
   );

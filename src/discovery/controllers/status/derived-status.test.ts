@@ -127,7 +127,7 @@ describe('the leader', () => {
     expect(written).toEqual(['HTTPRoute/two']);
   });
 
-  it('writes the status of a recreated object even if the object is almost the same', async () => {
+  it('writes the status of a recreated object even if only the uid of the object differs', async () => {
     const { duty, gate, written, statuses, put } = createDuty(gatewayDerivation);
     const routeWithUid = (uid: string): ConfigSet =>
       setOf(route('one').replace('namespace', `uid: ${uid}, generation: 2, namespace`) + front + cart);

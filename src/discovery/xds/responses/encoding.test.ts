@@ -58,7 +58,7 @@ describe('an encoded resource', () => {
     );
   });
 
-  test('can continue in shared chunks in both protocols', () => {
+  test('can have shared chunks as the rest of its value, in both protocols', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (chunks) => {
         const [value, version] = [Buffer.from('begin'), 'v'];

@@ -318,7 +318,7 @@ spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: 
   });
 });
 
-it("a connection has no route if it is in a route's range but does not match its other conditions", () => {
+it('a connection has no route if it is in the range of a route but does not match the other conditions of that route', () => {
   const route = 'route: [{ destination: { host: to.test } }]';
   const yaml = `${serviceEntry('{ number: 5432, name: tcp, protocol: TCP }')}
 apiVersion: networking.istio.io/v1
