@@ -142,7 +142,7 @@ describe('flags (agent §1.2)', () => {
       (o) => o.config.tracing,
       { lightstep: { address: 'l:1', accessToken: 't' }, tlsSettings: { mode: 'SIMPLE', caCertificates: '/ca' } },
     ],
-  ])('resolves %s (agent §1.2)', (_, sources, selectFields, expected) => {
+  ])('applies %s (agent §1.2)', (_, sources, selectFields, expected) => {
     expect(selectFields(optionsOf(sources))).toEqual(expected);
   });
 
@@ -257,7 +257,7 @@ describe('environment variables (agent §1.3)', () => {
       [true, false],
     ],
     ['ENVOY_SKIP_DEPRECATED_LOGS by default', {}, (o) => [o.enableCoreDump, o.skipDeprecatedLogs], [false, true]],
-  ])('resolves the option %s (agent §1.3)', (_, sources, selectFields, expected) => {
+  ])('sets an option by %s (agent §1.3)', (_, sources, selectFields, expected) => {
     expect(selectFields(optionsOf(sources))).toEqual(expected);
   });
 
@@ -358,7 +358,7 @@ describe('environment variables (agent §1.3)', () => {
       (o) => o.status.keepsProbeConnections,
       true,
     ],
-  ])('resolves %s (agent §1.3)', (_, sources, selectFields, expected) => {
+  ])('applies %s (agent §1.3)', (_, sources, selectFields, expected) => {
     expect(selectFields(optionsOf(sources))).toEqual(expected);
   });
 

@@ -19,17 +19,17 @@ const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 
 describe('a certificate and key', () => {
   it.each([
-    ['of a TLS Secret', { 'tls.crt': web.certificate, 'tls.key': web.privateKey }],
-    ['of a generic Secret', { cert: web.certificate, key: web.privateKey }],
+    ['a TLS Secret', { 'tls.crt': web.certificate, 'tls.key': web.privateKey }],
+    ['a generic Secret', { cert: web.certificate, key: web.privateKey }],
     [
-      'of a Secret with both (the generic names apply)',
+      'a Secret with both, by the generic names',
       { cert: web.certificate, key: web.privateKey, 'tls.crt': other.certificate, 'tls.key': other.privateKey },
     ],
     [
-      'of a TLS Secret with half of a generic pair',
+      'a TLS Secret with half of a generic pair',
       { cert: other.certificate, 'tls.crt': web.certificate, 'tls.key': web.privateKey },
     ],
-  ])('are read %s', (_, entries: Record<string, string>) => {
+  ])('are read from %s', (_, entries: Record<string, string>) => {
     const read = serverCertificateOf(secret(entries));
     if (isLeft(read)) throw new Error(read.left);
     expect([text(read.right.chain), text(read.right.privateKey)]).toEqual([web.certificate, web.privateKey]);
