@@ -99,7 +99,7 @@ describe("Helm with the control plane's chart", () => {
     [[...image, '--set', 'replica=3'], 'replica'],
     [[...image, '--set', 'rights.everything=true'], 'everything'],
     [[...image, '--set-string', 'replicas=two'], 'replicas'],
-  ])('rejects the flags %j with an error that names the invalid value', async (values, reasonText) => {
+  ])('rejects the flags %j with an error that names the value to correct', async (values, reasonText) => {
     await expect(rendered(...values)).rejects.toThrow(reasonText);
   });
 });

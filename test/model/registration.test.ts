@@ -305,7 +305,7 @@ describe('a workload whose slot is given to another namespace', () => {
 });
 
 it.each(['register', 'report health'])(
-  'has its entry recreated if that is deleted during the operation "%s"',
+  'an entry is recreated if it is deleted during the operation "%s"',
   async (operation) => {
     const world = new RegistrationWorld();
     world.results.push(...(operation === 'register' ? ['held' as const] : [writtenResult, 'held' as const]));
