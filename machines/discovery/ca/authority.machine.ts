@@ -44,7 +44,8 @@ export const authorityMachine = authoritySetup.createMachine({
       on: {
         'authority.load': { description: 'The authority is loaded already, or being loaded.' },
         'files.changed': {
-          description: 'During a rotation the directory is ignored; it is read at the next check of the age after it, or after another change.',
+          description:
+            'During a rotation the directory is ignored; it is read at the next check of the age after it, or after another change.',
         },
         'rotation.start': { description: 'A rotation is in progress: wait for its end, or revert it.' },
         'rotation.revert': {

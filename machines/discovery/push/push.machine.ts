@@ -355,7 +355,10 @@ export const pushMachine = setup({
                 'Waits until all streams were ordered to push. Responses and acknowledgements may follow later.',
               on: { 'clients.served': 'idle' },
               after: {
-                servingTime: { target: 'idle', description: 'Limits the delay if the xDS server is too busy to order all streams in time.' },
+                servingTime: {
+                  target: 'idle',
+                  description: 'Limits the delay if the xDS server is too busy to order all streams in time.',
+                },
               },
             },
           },

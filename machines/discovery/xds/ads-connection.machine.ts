@@ -411,7 +411,8 @@ export const adsConnectionMachine = setup({
     },
     closing: {
       tags: 'leaving',
-      description: 'Responses that are not written yet are dropped. The status is sent after written ones; the stream closes when both were passed to the connection.',
+      description:
+        'Responses that are not written yet are dropped. The status is sent after written ones; the stream closes when both were passed to the connection.',
       entry: 'endStream',
       after: { closeLimit: { target: 'closed', description: 'Limits the delay by a client that does not read.' } },
       on: {

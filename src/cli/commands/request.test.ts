@@ -107,34 +107,40 @@ test('the request command reports an unused port as an error with this reason (a
 });
 
 /** Issue 33, item 2: pages of the status port that need the debugger's token. */
-test("the request command sends the debugger's token with method and body to a page that needs it", async () => {
-  const temporary = mkdtempSync(join(tmpdir(), 'request-'));
-  vi.stubEnv('TMPDIR', temporary);
-  onTestFinished(() => {
-    vi.unstubAllEnvs();
-    rmSync(temporary, { recursive: true });
-  });
-  const access = new DebuggerAccess({ runDir: join(temporary, `chartpilot-${process.geteuid!()}`) });
-  const seenRequests: string[] = [];
-  const server = createServer(async (request, response) => {
-    const { method = '', headers, socket } = request;
-    const refusal = access.refusalOf({ method, headers, peer: socket }, { methods: ['POST'] });
-    const body = await text(request);
-    if (refusal === undefined) seenRequests.push(`${method} ${request.url} ${body}`);
-    response.writeHead(refusal?.status ?? 200, refusal?.headers).end(refusal?.body ?? 'OK');
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as { port: number };
-  let printedText = '';
-  const target = { target: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
-  const sendRequest = () =>
-    requestCommand(target, (responseText) => (printedText += responseText)).parseAsync(['POST', '/upgrade', 'x'], {
-      from: 'user',
+test.each([
+  ['127.0.0.1', '127.0.0.1'],
+  ['::1', '[::1]'],
+])(
+  "the request command sends the debugger's token with method and body to a page at %s that needs it",
+  async (host, urlHost) => {
+    const temporary = mkdtempSync(join(tmpdir(), 'request-'));
+    vi.stubEnv('TMPDIR', temporary);
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+      rmSync(temporary, { recursive: true });
     });
-  await expect(sendRequest()).rejects.toThrow(/status 401 refused: send "Authorization: Bearer TOKEN"/);
-  access.onPortOpened(port);
-  onTestFinished(() => access.removeTokenFiles());
-  await sendRequest();
-  expect([printedText, seenRequests]).toEqual(['OK', ['POST /upgrade x']]);
-});
+    const access = new DebuggerAccess({ runDir: join(temporary, `chartpilot-${process.geteuid!()}`) });
+    const seenRequests: string[] = [];
+    const server = createServer(async (request, response) => {
+      const { method = '', headers, socket } = request;
+      const refusal = access.refusalOf({ method, headers, peer: socket }, { methods: ['POST'] });
+      const body = await text(request);
+      if (refusal === undefined) seenRequests.push(`${method} ${request.url} ${body}`);
+      response.writeHead(refusal?.status ?? 200, refusal?.headers).end(refusal?.body ?? 'OK');
+    });
+    await new Promise<void>((resolve) => server.listen(0, host, () => resolve()));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as { port: number };
+    let printedText = '';
+    const target = { target: 'a test', host: urlHost, defaultPort: port, allowedPorts: [], example: '', failed: 1 };
+    const sendRequest = () =>
+      requestCommand(target, (responseText) => (printedText += responseText)).parseAsync(['POST', '/upgrade', 'x'], {
+        from: 'user',
+      });
+    await expect(sendRequest()).rejects.toThrow(/status 401 refused: send "Authorization: Bearer TOKEN"/);
+    access.onPortOpened(port);
+    onTestFinished(() => access.removeTokenFiles());
+    await sendRequest();
+    expect([printedText, seenRequests]).toEqual(['OK', ['POST /upgrade x']]);
+  },
+);

@@ -94,8 +94,7 @@ function startOfTimer(
 
 /**
  * No record names the cause of an effect's action. The most likely one is the latest of the last event that the effect received, its spawn, the
- * transition in which its owner entered the current state, and events that its owner received from other actors. For
- * example, a process that exits while its epoch drains exits because of the drain, not of its start.
+ * transition in which its owner entered the current state, and events that its owner received from other actors.
  */
 function causeOfEffectAction(recordList: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);

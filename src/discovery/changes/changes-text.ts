@@ -1,3 +1,4 @@
+import { visibleLine } from '../../runtime/visible-text.ts';
 import type { ChangesView, NamedItems, PushView } from './change-view.ts';
 import type { UnpushedRejection } from './push-record.ts';
 
@@ -90,7 +91,8 @@ function listText<Item>(
   const shownItems = items.slice(0, maxItems);
   const omittedCount = items.length - shownItems.length;
   return [
-    ...shownItems.map((item) => `  ${label}${textOfItem(item)}`),
+    // Reasons of rejections and names are texts of clients and tenants, which must not forge further lines.
+    ...shownItems.map((item) => `  ${label}${visibleLine(textOfItem(item))}`),
     ...(omittedCount + more > 0
       ? [`  ${label}and ${omittedCount + more} more${omittedCount > 0 ? ' (--all)' : ''}`]
       : []),

@@ -112,7 +112,10 @@ async function withToken(
   { url, method, body, maxBytes = maxResponseBytes }: ProgramRequest,
   signal: AbortSignal,
 ): Promise<ProgramResponse | undefined> {
-  const { socket, token } = await connectToProgram({ host: url.hostname, port: Number(url.port || 80) });
+  const { socket, token } = await connectToProgram({
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: Number(url.port || 80),
+  });
   if (token === undefined) {
     socket.destroy();
     return undefined;

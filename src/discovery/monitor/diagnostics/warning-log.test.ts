@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { recordingLog } from '../../../../test/harness/recording-log.ts';
 import { type LoggableWarning, WarningLog } from './warning-log.ts';
 
@@ -58,4 +58,20 @@ test('warnings beyond the limit of all namespaces are logged in later intervals,
   expect(namespaces()).toEqual(new Set([...Array.from({ length: 10 }, (_, i) => `VirtualService n${i}`), '250']));
   fixture.now += 600_000;
   expect(namespaces()).toEqual(new Set([...Array.from({ length: 10 }, (_, i) => `VirtualService n${i + 10}`), '200']));
+});
+
+test('warnings beyond the limits are logged in the next interval even if the mesh does not change', () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const recording = recordingLog();
+  new WarningLog({ log: recording.log, now: Date.now }).record(many('shop', 8));
+  expect(recording.lines).toHaveLength(6);
+  vi.advanceTimersByTime(600_000);
+  expect(recording.lines.slice(6).map(({ object }) => object)).toEqual([
+    'VirtualService shop/5',
+    'VirtualService shop/6',
+    'VirtualService shop/7',
+  ]);
+  vi.advanceTimersByTime(600_000);
+  expect(recording.lines).toHaveLength(9);
 });

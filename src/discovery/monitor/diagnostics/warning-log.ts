@@ -39,6 +39,7 @@ export class WarningLog {
   /** Number of the last line of each namespace that has warnings now. */
   #lastLines = new Map<string, number>();
   #lineNumber = 0;
+  #nextInterval: NodeJS.Timeout | undefined;
 
   constructor({ log, now = () => performance.now() }: WarningLogOptions) {
     this.#log = log;
@@ -58,7 +59,12 @@ export class WarningLog {
       // The namespace that has waited longest comes first.
       .toSorted((one, other) => lastLineOf(one) - lastLineOf(other))
       .filter((warning) => !this.#add(warning));
-    if (omitted.length === 0 || this.#hasLoggedOmitted) return;
+    clearTimeout(this.#nextInterval);
+    if (omitted.length === 0) return;
+    // Without a change of the mesh, no further scan reports the omitted warnings.
+    const untilNextMs = this.#intervalStartedAt + intervalMs - this.#now();
+    this.#nextInterval = setTimeout(() => this.record(warnings), Math.max(0, untilNextMs)).unref();
+    if (this.#hasLoggedOmitted) return;
     this.#hasLoggedOmitted = true;
     this.#log.info('objects.warningsOmitted', { objects: omitted.length });
   }

@@ -6,12 +6,16 @@ test('RequestNameLists shares a list between clients that request equal names in
   expect(lists.intern(['b', 'a', 'b'])).toBe(lists.intern(['a', 'b']));
 });
 
-test.each([
-  [['a\nb', 'c']],
-  [['a', 'b\nc']],
-  [['a","b', 'c']],
-])('RequestNameLists returns the requested names %j, even if they contain separators', (names) => {
-  const lists = new RequestNameLists();
-  for (const others of [['a\nb', 'c'], ['a', 'b\nc'], ['a","b', 'c']]) lists.intern(others);
-  expect(lists.intern(names)).toEqual(names);
-});
+test.each([[['a\nb', 'c']], [['a', 'b\nc']], [['a","b', 'c']]])(
+  'RequestNameLists returns the requested names %j, even if they contain separators',
+  (names) => {
+    const lists = new RequestNameLists();
+    for (const similarNames of [
+      ['a\nb', 'c'],
+      ['a', 'b\nc'],
+      ['a","b', 'c'],
+    ])
+      lists.intern(similarNames);
+    expect(lists.intern(names)).toEqual(names);
+  },
+);

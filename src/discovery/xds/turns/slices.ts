@@ -3,7 +3,7 @@ import { throwUncaught } from '../../../runtime/fences/uncaught.ts';
 
 /**
  * Time in an iteration of the event loop for all {@link SliceScheduler} together. Requests, ACKs and health checks are received between iterations,
- * and a push takes about five iterations. See docs/scaling.md for other values.
+ * and a push takes about five iterations.
  */
 export const maxSliceMs = 3;
 
