@@ -24,7 +24,7 @@ export const maxCollectionMs = 30_000;
  * hardly does, and keeps the pages that a collection frees.
  *
  * Memory is released only while no proxy is served, so that no push is delayed: the release blocks the event loop for twice the time to mark the live
- * heap. An incremental collection precedes it, so that garbage does not prolong the release.
+ * heap.
  */
 export const memoryReleaseMachine = setup({
   types: {
