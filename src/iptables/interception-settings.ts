@@ -122,7 +122,7 @@ function usesIpv6(values: GivenValues, networkNamespace: string | undefined, { a
   if (values.switch('dualStack')) return true;
   // An IPv6-only pod may have an IPv4 link-local address, through which it reaches hosts outside the cluster.
   const [firstAddress = ''] = (addresses(networkNamespace) ?? []).filter((address) => !isLinkLocal(address));
-  // If the other network namespace is unknown, its IPv6 traffic must not bypass the proxy.
+  // If the addresses of the given network namespace are unknown, its IPv6 traffic must not bypass the proxy.
   return networkNamespace === undefined ? isIPv6(firstAddress) : !isIPv4(firstAddress);
 }
 

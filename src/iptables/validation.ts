@@ -84,9 +84,9 @@ async function attemptConnection({ servers, from, to, port, limitMs }: Connectio
   const stop = new AbortController();
   const limit = AbortSignal.any([stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(limitMs)))]);
   const client = connect({ host: to, port, localAddress: from });
-  let hasResponse = false;
+  let isConnected = false;
   client.once('connect', () => {
-    hasResponse = true;
+    isConnected = true;
   });
   try {
     // The source port identifies the test connection, because other clients may connect to the proxy's ports.
@@ -106,7 +106,7 @@ async function attemptConnection({ servers, from, to, port, limitMs }: Connectio
     await Promise.race([firstArrival, once(client, 'close', { signal: limit }).then(() => firstArrival)]);
     return undefined;
   } catch {
-    return hasResponse ? 'another server accepted the connection' : 'no connection arrived';
+    return isConnected ? 'another server accepted the connection' : 'no connection arrived';
   } finally {
     stop.abort();
     client.destroy();

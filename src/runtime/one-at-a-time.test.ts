@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { uncaughtErrors } from '../../test/harness/uncaught-errors.ts';
 import { SerialProcessor } from './one-at-a-time.ts';
 
-test('OneAtATime processes items added during processing afterwards, in order', () => {
+test('SerialProcessor processes items added during processing afterwards, in order', () => {
   const events: string[] = [];
   const line: SerialProcessor<number> = new SerialProcessor((item) => {
     events.push(`${item}`);
@@ -14,7 +14,7 @@ test('OneAtATime processes items added during processing afterwards, in order', 
   expect(events).toEqual(['1', '1 taken', '2', '2 taken', '3', '3 taken', '4', '4 taken']);
 });
 
-test('OneAtATime processes all items if one fails, and throws its error afterwards', async () => {
+test('SerialProcessor processes all items if one fails, and throws its error afterwards', async () => {
   const caughtErrors = uncaughtErrors();
   const processedItems: number[] = [];
   const line: SerialProcessor<number> = new SerialProcessor((item) => {

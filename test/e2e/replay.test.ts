@@ -92,7 +92,7 @@ test('a test generated from a recorded trace passes with the installed package',
   expect(code).toBe(0);
 });
 
-test('each push is linked to its Envoy and the ACK on one axis, which aligns the clocks', async () => {
+test('trace --merge aligns the clocks of all programs, and links each push to its delivery to Envoy and to the ACK', async () => {
   const mergedFile = join(mesh.root, 'merged.trace');
   const { code, output } = await chartpilot('trace', '--merge', mergedFile, ...mesh.traceFiles);
   expect(code, output).toBe(0);

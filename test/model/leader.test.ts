@@ -53,7 +53,7 @@ describe('a single leader', () => {
     expect(specs().at(-1)!.leaseTransitions).toBe(0);
   });
 
-  it('is replaced by one candidate after a kill when its Lease expires after the last renewal', async () => {
+  it('is replaced by exactly one candidate when its Lease expires, if it was killed', async () => {
     const [first, second] = await startReplicas();
     const lastWord = world.server.acceptedRequests.at(-1)!.at;
     world.kill(first);

@@ -30,7 +30,7 @@ export const chosenFinding = signal<(Pick<Finding, 'rule' | 'index'> & { readonl
 
 const weightOrder: readonly Weight[] = ['fine', 'note', 'bad'];
 
-/** Index in {@link findings}: the chosen finding, else the worst at the last record with findings up to the place; -1 before the first. */
+/** Index in {@link findings}: the chosen finding, otherwise the worst of the last record up to the place that has findings; -1 without one. */
 export const currentFinding = computed(() => {
   const allFindings = findings.value;
   const finding = chosenFinding.value;

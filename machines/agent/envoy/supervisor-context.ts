@@ -50,7 +50,7 @@ export type SupervisorTag =
 export interface SupervisorInput {
   baseIds: BaseIds;
   settings: AgentSettings;
-  /** Envoys that another agent left running; absent without such Envoys. */
+  /** Envoys that another agent left running. */
   adoption?: Adoption;
 }
 

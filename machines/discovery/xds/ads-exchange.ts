@@ -89,7 +89,7 @@ export type ResourcesReady = { type: 'resources.ready'; typeUrl: string; names: 
 export type ClustersAwaitedBy = { type: 'awaited.changed'; typeUrl: string; awaits: readonly string[] };
 /** Clusters were abandoned: their acknowledgement may never arrive. */
 export type AcknowledgementOverdue = { type: 'acknowledgement.overdue'; typeUrl: string };
-/** Clusters must be sent without a change of their configuration: some can be removed, or were abandoned. */
+/** Clusters must be sent although no configuration changed: some can be removed, or were abandoned. */
 export type ClustersDue = { type: 'clusters.due'; typeUrl: string };
 
 /** The client requests no clusters on this stream because one of them never finishes warming: they are sent without a request. */

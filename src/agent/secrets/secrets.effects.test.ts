@@ -258,7 +258,7 @@ test('ignores a nonce of another stream, and sends the secrets of the first requ
   expect((await one.next()).name).toBe('ROOTCA');
 });
 
-test("reports a rejection with Envoy's message, and sends nothing until the next version", async () => {
+test("reports a secret that Envoy rejects with Envoy's message, and sends no response until the next version of the secret", async () => {
   issue();
   const secrets = await start();
   const envoy = await client();

@@ -30,7 +30,7 @@ const hopByHopHeaders: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Rejects without a response.
+ * Rejects if the probe receives no response.
  *
  * @param callerHeaders alternating names and values
  */

@@ -25,6 +25,6 @@ test.each([
   [{ above: { attempt: 1 } }, true],
   [{ above: { attempt: 2 } }, false],
   [{ above: { how: 0 } }, false],
-])('isMeant evaluates the conditions %j as %j', (conditions, expected) => {
+])('matchesConditions evaluates the conditions %j as %j', (conditions, expected) => {
   expect(matchesConditions({ kind: 'change', text: '', ...conditions }, fields)).toBe(expected);
 });

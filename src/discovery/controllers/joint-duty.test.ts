@@ -22,7 +22,7 @@ function createDuty(report: DutyReport) {
   return { duty, state };
 }
 
-test('JointDuty runs two duties of one Lease, and reports the sum of their results', async () => {
+test('CombinedDuty runs two duties of one Lease, and reports the sum of their results', async () => {
   const one = createDuty({ writtenCount: 1, failedCount: 2, reason: 'a quota' });
   const other = createDuty({ writtenCount: 3, failedCount: 0, reason: '' });
   const joint = new CombinedDuty(one.duty, other.duty);

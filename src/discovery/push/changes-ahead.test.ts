@@ -128,7 +128,7 @@ describe('an object that changes before an earlier change is published', () => {
     });
   }
 
-  it("is missing in the earlier change's context if it is a RequestAuthentication, because its push waits for keys", () => {
+  it("does not apply in the earlier change's context if it is a RequestAuthentication, because its push waits for keys", () => {
     const authentication = givenObject('RequestAuthentication', 'a', 'all', {
       jwtRules: [{ issuer: 'i', jwks: '{"keys":[]}', fromHeaders: [], fromParams: [], audiences: [] }],
     });

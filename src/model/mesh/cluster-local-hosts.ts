@@ -6,13 +6,13 @@ export class ClusterLocalHosts {
   readonly #settings: ReadonlyMap<string, boolean>;
 
   constructor(mesh: Pick<MeshConfig, 'serviceSettings' | 'defaultConfig'>, domain: string) {
-    const discovery = mesh.defaultConfig.discoveryAddress.replace(/:\d+$/, '');
+    const discoveryHost = mesh.defaultConfig.discoveryAddress.replace(/:\d+$/, '');
     const settings = new Map([
       [`*.kube-system.svc.${domain}`, true],
       [`kubernetes.default.svc.${domain}`, true],
-      [discovery, true],
+      [discoveryHost, true],
       // Short name of the control plane's host, which agents use by default.
-      [`${discovery}.${domain}`, true],
+      [`${discoveryHost}.${domain}`, true],
     ]);
     for (const { hosts = [], settings: localSettings } of mesh.serviceSettings) {
       for (const host of hosts) settings.set(host, localSettings?.clusterLocal ?? false);

@@ -52,7 +52,7 @@ export class WorkloadPolicyIndex {
   private readonly gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[];
   private readonly results = new WeakMap<WorkloadSubject, WorkloadPolicies>();
 
-  /** `undefined` if no policy is a placeholder for a Sidecar. The applied Sidecar then has no effect. */
+  /** `undefined` if no policy is a placeholder for a Sidecar. Then no policy depends on a Sidecar. */
   private readonly sidecars: SidecarIndex | undefined;
 
   /** @param sidecars only valid Sidecars */

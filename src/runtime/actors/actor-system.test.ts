@@ -157,7 +157,7 @@ describe('the transition record of a chart', () => {
     expect(night).toMatchObject({ cause: eventTo(records(), 'meter.read').seq });
   });
 
-  test('refers to the spawn if that is the first event, even if events were sent before', () => {
+  test('has the spawn as its cause, even if events were sent to the actor before', () => {
     const { records, find } = houseWith();
     expect(find({ kind: 'transition', actor: 'lamp-1', from: '' })).toMatchObject({
       cause: find({ kind: 'spawn', actor: 'lamp-1' }).seq,

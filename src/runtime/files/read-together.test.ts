@@ -23,7 +23,7 @@ const versions = Array.from({ length: 50 }, (_, version) => ({ a: `${version}`, 
 
 const files = (): [string, string] => [join(folder, 'a'), join(folder, 'b')];
 
-describe('readTogether', () => {
+describe('readConsistently', () => {
   it('returns files of a single version while Kubernetes switches them thousands of times', async () => {
     mount = await switchedMount(folder, versions);
     const [a, b] = files();

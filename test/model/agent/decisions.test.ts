@@ -165,7 +165,7 @@ describe('the outcome of a start', () => {
     });
   });
 
-  test('is an unreachable control plane', async () => {
+  test('names the control plane as unreachable if it accepts no connection before the start', async () => {
     const world = await AgentWorld.startServing();
     world.unreachableReason = 'istiod:15010 (connection refused)';
     await world.certificate('digest-1');

@@ -13,8 +13,8 @@ export interface UrgentRequest {
 }
 
 /**
- * Serves namespaces, then service accounts, then connections in turn. Among requests of one connection, the certificate that expires first is renewed
- * first.
+ * Round robin over namespaces, service accounts of each, and connections of each. Within a connection, the certificate that expires
+ * first is renewed first.
  */
 export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentRequest> {
   const { maxWaiting, maxOfConnection } = limits;

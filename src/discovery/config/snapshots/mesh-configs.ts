@@ -165,7 +165,7 @@ export class MeshConfigs {
   }
 
   /**
-   * Sources may be read at the same time.
+   * Sources may be read while this runs.
    *
    * @param addresses in order of precedence
    * @param knownAddresses these and other sources to keep, which are read but not merged yet

@@ -14,7 +14,7 @@ export interface DrainingStream {
 }
 
 export interface RemovalTimes {
-  /** Delay from the ACK that no resource names a cluster to its removal. */
+  /** Delay from the ACK after which no resource names a cluster to its removal. */
   readonly delayMs: number;
   /** Envoy's drain time for connections of a replaced listener. */
   readonly drainMs: number;

@@ -116,9 +116,9 @@ function resentClusters(
   isContained: (name: string) => boolean,
 ): SentCluster[] {
   const addedSet = new Set(addedNames);
-  const isUnused = ({ name, state }: NewCluster): boolean =>
+  const isResent = ({ name, state }: NewCluster): boolean =>
     (state === 'rejected' || state === 'sent') && sentResources.has(name) && !addedSet.has(name) && isContained(name);
-  const names = rollout.newClusters.filter(isUnused).map(({ name }) => name);
+  const names = rollout.newClusters.filter(isResent).map(({ name }) => name);
   return names.length === 0 ? [] : markAsSent(stream, rollout, sentResources, addedNames, names);
 }
 
