@@ -209,7 +209,7 @@ const proxySetup = setup({
 const rateLimitedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
 
 /**
- * Only the newest stream of an Envoy is kept. Parent and child of a hot restart count as two Envoys; otherwise each would end the other's stream
+ * Only the newest stream of an Envoy is kept. Parent and child of a hot restart are two Envoys; otherwise each would end the other's stream
  * during the drain. All streams of proxyless gRPC are kept, because gRPC for Go opens one per target.
  */
 export const xdsProxyMachine = proxySetup.createMachine({

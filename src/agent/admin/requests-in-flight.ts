@@ -23,7 +23,7 @@ export function countRequests({ adminAt, ownPorts }: CountEnvironment) {
 }
 
 /**
- * Connections without HTTP count as one request each.
+ * Each connection without HTTP is one request.
  *
  * @returns -1 without any statistics
  */

@@ -11,7 +11,7 @@ export function isEmptyAllowed({ long, flags }: Option): boolean {
   return flagsAllowingEmpty.has(long ?? '') || listPlaceholder.test(flags);
 }
 
-/** Reports flags with several different values, of which commander uses the last, and empty values, which count as unset. */
+/** Reports flags with several different values, of which commander uses the last, and empty values, which are ignored. */
 export function reportFlagValues(program: Command, report: (message: string) => void): void {
   for (const command of [program, ...program.commands]) {
     const values = new Map<Option, string[]>();

@@ -1,7 +1,9 @@
 /** Fetches trust bundles with the profile `https_web` (spiffe/spiffe standards/SPIFFE_Federation.md §5.2.1). */
+
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { isIP } from 'node:net';
+import { hostOfUrl } from '../../runtime/addresses/url-host.ts';
 import { CodedError, messageOf, reasonError } from '../../runtime/errors.ts';
 import { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
@@ -83,7 +85,7 @@ async function requestOnce(
 
 /** IP addresses are not allowed in SNI (RFC 6066 §3). The certificate is still verified against the address. */
 function isAddress(url: string): boolean {
-  return isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) !== 0;
+  return isIP(hostOfUrl(new URL(url))) !== 0;
 }
 
 async function readResponse(response: IncomingMessage, url: string): Promise<BundleResponse> {

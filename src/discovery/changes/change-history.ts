@@ -1,9 +1,11 @@
 /**
  * A bounded history of pushes for `/debug/changes` and `pilot-discovery changes`. Endpoint pushes have a separate ring, because they are frequent.
  */
+
 import { type Config, parseConfigKey } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';
 import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
+import { placeText } from '../config/sources/config-problem.ts';
 import type { Publication } from '../push/contexts/mesh-state.ts';
 import type { MeshNode, ResponseListener } from '../push/mesh-resources.ts';
 import type { ObjectEvent } from '../registry/service-objects.ts';
@@ -329,7 +331,7 @@ function hasOnlyEndpoints({ full, isFirst, objects, services }: PushRecord): boo
 function changedObject(key: string, previousConfig: Config | undefined, current: Config | undefined): RecordedChange {
   const change = previousConfig === undefined ? 'added' : current === undefined ? 'removed' : 'changed';
   const { source } = current ?? previousConfig!;
-  const location = source && (source.line > 0 ? `${source.file}:${source.line}` : source.file);
+  const location = source && placeText(source);
   return {
     ...parseConfigKey(key),
     change,

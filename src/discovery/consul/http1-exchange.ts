@@ -1,6 +1,8 @@
 /** Each blocking query occupies a connection. Idle connections are reused. */
+
 import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { hostOfUrl } from '../../runtime/addresses/url-host.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { TlsMaterial } from '../kubernetes/access/cluster-access.ts';
 import { ConsulError } from './consul-error.ts';
@@ -59,7 +61,7 @@ function exchange(agent: HttpAgent, options: Http1Request): Promise<IncomingHttp
       signal.removeEventListener('abort', onAbort);
     };
     const send = server.protocol === 'https:' ? httpsRequest : httpRequest;
-    const request = send({ agent, hostname: hostOf(server), port: server.port || undefined, path, headers });
+    const request = send({ agent, hostname: hostOfUrl(server), port: server.port || undefined, path, headers });
     request.on('error', (error) => fail(messageOf(error)));
     request.once('response', (response) => {
       response.on('error', (error) => fail(messageOf(error)));
@@ -84,10 +86,6 @@ function exchange(agent: HttpAgent, options: Http1Request): Promise<IncomingHttp
     if (signal.aborted) return onAbort();
     request.end();
   });
-}
-
-function hostOf({ hostname }: URL): string {
-  return hostname.replace(/^\[(.*)\]$/, '$1');
 }
 
 const maxReasonCharacters = 200;

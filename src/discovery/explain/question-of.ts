@@ -1,10 +1,12 @@
 /** Converts flags such as `--url http://cart:8080/items --header x-user=anna` to a request. */
+
 import { isIP } from 'node:net';
 import { mustBe } from '../../model/fields/violation.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { virtualAddresses } from '../../model/proxy/service-addresses.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { HttpQuestion, Question } from '../../networking/explain/question.ts';
+import { hostOfUrl } from '../../runtime/addresses/url-host.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { optionError } from '../../runtime/option-errors.ts';
 
@@ -35,7 +37,7 @@ export function questionOf(
   const url = parseUrl(flags.url);
   const port = Number(url.port) || defaultPorts[url.protocol];
   if (!port) throw new ChartpilotError('FLAG_INVALID', `--url: must have a port, got ${flags.url}`);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = hostOfUrl(url);
   const isEncrypted = url.protocol === 'https:' || url.protocol === 'tls:';
   const isHttp = url.protocol === 'http:' || url.protocol === 'https:';
   const http2 = flags.http2 === true;

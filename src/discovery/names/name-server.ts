@@ -23,7 +23,7 @@ export interface NameServerOptions {
 
 export interface NameServerLimits extends DnsStreamLimits {
   readonly maxConnections: number;
-  /** All IPv6 addresses of a /64 count as one address. */
+  /** All IPv6 addresses of a /64 share the limit of one address. */
   readonly maxConnectionsPerAddress: number;
   readonly handshakeMs: number;
 }

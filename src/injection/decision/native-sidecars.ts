@@ -3,7 +3,7 @@
 /** The feature is stable from this version; earlier clusters may disable it. */
 const [minMajor, minMinor] = [1, 33];
 
-/** @param version such as `v1.33.4-gke.1`; an invalid version counts as old */
+/** @param version such as `v1.33.4-gke.1`; an invalid version is treated as old */
 export function runsNativeSidecars(version: string): boolean {
   const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
   return Number(major) > minMajor || (Number(major) === minMajor && Number(minor) >= minMinor);

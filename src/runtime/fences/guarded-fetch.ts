@@ -1,8 +1,10 @@
 /** HTTP GET for URLs in configuration objects. Connects to the resolved address that was checked, so that a second DNS response cannot replace it. */
+
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { get as getPlain, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { RequestOptions as TlsRequestOptions } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
+import { hostOfUrl } from '../addresses/url-host.ts';
 import type { BlockedAddresses } from './blocked-addresses.ts';
 import { rejectUpgrade } from './other-protocol.ts';
 
@@ -90,9 +92,10 @@ export function connectionGuard(
   blockedAddresses: BlockedAddresses,
   { trustedHost, lookup = systemLookup }: GuardOptions = {},
 ): { readonly lookup?: LookupFunction } {
-  const { hostname } = new URL(url);
+  const parsedUrl = new URL(url);
+  const { hostname } = parsedUrl;
   if (hostname === trustedHost) return {};
-  const literal = hostname.replace(/^\[|\]$/g, '');
+  const literal = hostOfUrl(parsedUrl);
   if (isIP(literal) !== 0) {
     const problem = blockedAddresses.problemOf(literal);
     if (problem !== undefined) throw new Error(`host ${literal} is ${problem}`);

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
+import { hostOfUrl } from '../addresses/url-host.ts';
 import { ChartpilotError, messageOf } from '../errors.ts';
 import { boundedText } from '../fences/bounded-text.ts';
 import { optionError } from '../option-errors.ts';
@@ -112,10 +113,7 @@ async function withToken(
   { url, method, body, maxBytes = maxResponseBytes }: ProgramRequest,
   signal: AbortSignal,
 ): Promise<ProgramResponse | undefined> {
-  const { socket, token } = await connectToProgram({
-    host: url.hostname.replace(/^\[|\]$/g, ''),
-    port: Number(url.port || 80),
-  });
+  const { socket, token } = await connectToProgram({ host: hostOfUrl(url), port: Number(url.port || 80) });
   if (token === undefined) {
     socket.destroy();
     return undefined;

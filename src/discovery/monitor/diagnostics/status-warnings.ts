@@ -1,9 +1,11 @@
 /** Converts diagnostics to status warnings about objects that take only partial effect. */
+
 import type { Config } from '../../../model/config/config.ts';
 import { conditionReasonOf } from '../../../runtime/errors.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
 import type { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
+import { placeText } from '../../config/sources/config-problem.ts';
 import type { ObjectWarning } from '../../distribution/object-warnings.ts';
 import { generationOf, kindsWithWarningEvents } from '../../distribution/status-objects.ts';
 import type { Diagnostic, PushStatus } from './push-status.ts';
@@ -90,7 +92,7 @@ export function* loggableWarnings(
   }
   return [...warningsByObject].map(([{ kind, namespace, name, source, resourceVersion }, ofObject]) => ({
     ...{ namespace, resourceVersion, object: `${kind} ${namespace}/${name}` },
-    place: source === undefined ? '' : `${source.file}${source.line > 0 ? `:${source.line}` : ''}`,
+    place: source === undefined ? '' : placeText(source),
     code: [...new Set(ofObject.flatMap(({ code }) => code ?? []))].join(','),
     reason: joinTexts(ofObject.map(({ message }) => message)),
   }));
